@@ -1,0 +1,147 @@
+"""The one error tree. Foreign errors stop at the edge module that met them.
+
+    LivefuseError
+      ConfigError          a key, a value or a command line that cannot be used
+      TokenError           malformed, expired, tampered
+      ModelError           missing, digest mismatch, provider unavailable, inference failed
+      IngestError
+        IngestConnectError      no such host, refused, unreachable
+        IngestAuthError         wrong or missing password
+        IngestNotFoundError     404, no such file, no such camera
+        IngestTlsError          the certificate is not trusted
+        IngestTimeoutError      it answered too late, or connected and sent nothing
+        IngestUnsupportedError  no video stream, or a codec that cannot be decoded
+        IngestEndedError        the stream ended
+      PublishError
+        PublishConnectError     no such host, refused, a folder that cannot be written
+        PublishRejectedError    the server said no to the name or key
+        PublishStalledError     the peer takes nothing any more
+      JobError             not found, conflict, capacity
+
+Every error says whether trying again can help (`retryable`) and what a person can do (`hint`).
+Texts never hold credentials or stream keys: the raiser passes them through `redact`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+
+class LivefuseError(Exception):
+    """Base of all errors that livefuse raises on purpose."""
+
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.hint}" if self.hint else self.message
+
+
+class ConfigError(LivefuseError):
+    """A key, a value or a command line that cannot be used."""
+
+
+class TokenError(LivefuseError):
+    """A token that is malformed, expired or tampered with."""
+
+
+class ModelError(LivefuseError):
+    """A model file or an inference that cannot be relied on."""
+
+
+class IngestError(LivefuseError):
+    """The input cannot be opened or read."""
+
+
+class IngestConnectError(IngestError):
+    """No such host, refused, or unreachable."""
+
+    retryable = True
+
+
+class IngestAuthError(IngestError):
+    """The server wants other credentials; trying again would only lock the account."""
+
+
+class IngestNotFoundError(IngestError):
+    """404, no such file or no such camera."""
+
+
+class IngestTlsError(IngestError):
+    """The server's certificate is not trusted."""
+
+
+class IngestTimeoutError(IngestError):
+    """The server answered too late, or connected and sent nothing."""
+
+    retryable = True
+
+
+class IngestUnsupportedError(IngestError):
+    """There is no video stream, or its codec cannot be decoded here."""
+
+
+class IngestEndedError(IngestError):
+    """The stream ended."""
+
+    retryable = True
+
+
+class PublishError(LivefuseError):
+    """An output cannot be opened or written."""
+
+
+class PublishConnectError(PublishError):
+    """No such host, refused, or a folder that cannot be written."""
+
+    retryable = True
+
+
+class PublishRejectedError(PublishError):
+    """The server said no to the name or the key."""
+
+    retryable = True
+
+
+class PublishStalledError(PublishError):
+    """The peer takes nothing any more."""
+
+    retryable = True
+
+
+class JobError(LivefuseError):
+    """No such job, a conflict of states, or no capacity."""
+
+
+# Error -> exit code: the nearest class in the error's MRO decides. 2 is the shell's own "usage".
+EXIT_CODES: Final[dict[type[BaseException], int]] = {
+    ConfigError: 2,
+    TokenError: 3,
+    ModelError: 4,
+    IngestError: 10,
+    IngestConnectError: 11,
+    IngestAuthError: 12,
+    IngestNotFoundError: 13,
+    IngestTlsError: 14,
+    IngestTimeoutError: 15,
+    IngestUnsupportedError: 16,
+    IngestEndedError: 17,
+    PublishError: 20,
+    PublishConnectError: 21,
+    PublishRejectedError: 22,
+    PublishStalledError: 23,
+    JobError: 30,
+    LivefuseError: 1,
+}
+
+
+def get_exit_code(error: BaseException) -> int:
+    """Return the process exit code for `error` (1 for a foreign one)."""
+    for kind in type(error).__mro__:
+        if kind in EXIT_CODES:
+            return EXIT_CODES[kind]
+    return 1
