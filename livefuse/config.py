@@ -1,0 +1,227 @@
+"""One frozen configuration tree. `configs/livefuse.toml` lists every key; a test holds them equal.
+
+Read from defaults, then a TOML file, then `--set section.key=value`, each checked against the tree.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from livefuse.errors import ConfigError
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all sections."""
+
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+NonNegative = Annotated[int, msgspec.Meta(ge=0)]
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+Mode = Literal["auto", "live", "every_frame"]
+
+
+class IngestConfig(_Section):
+    """Frames in."""
+
+    open_timeout_ms: Positive = 5000
+    read_timeout_ms: Positive = 5000
+    rtsp_transport: Literal["tcp", "udp"] = "tcp"
+    probe_bytes: Positive = 200_000
+    analyze_ms: NonNegative = 500
+    hardware: Literal["auto", "none"] = "auto"
+    decode_threads: Positive = 1
+    canvas: Annotated[str, msgspec.Meta(pattern=r"^(source|[1-9]\d{1,4}x[1-9]\d{1,4})$")] = "source"
+    reconnect_min_ms: Positive = 1000
+    reconnect_max_ms: Positive = 30_000
+    camera_size: Annotated[str, msgspec.Meta(pattern=r"^[1-9]\d{1,4}x[1-9]\d{1,4}$")] = "1280x720"
+    camera_fps: Positive = 30
+    audio: bool = True
+
+
+class RingConfig(_Section):
+    """Between the stages."""
+
+    mode: Mode = "auto"
+    capacity: Positive = 2
+
+
+class DetectConfig(_Section):
+    """Finding faces."""
+
+    model: str = "centerface"
+    input_long_side: Positive = 640
+    every_n: Positive = 3
+    min_score: Share = 0.5
+    keep_score: Share = 0.3
+    threads: Positive = 1
+
+
+class TrackConfig(_Section):
+    """Following faces between detections."""
+
+    hold_frames: NonNegative = 15
+    change_level: Annotated[float, msgspec.Meta(ge=0.0)] = 18.0
+    smooth_min_cutoff_hz: Annotated[float, msgspec.Meta(gt=0.0)] = 1.5
+    smooth_beta: Annotated[float, msgspec.Meta(ge=0.0)] = 0.02
+
+
+class BlurConfig(_Section):
+    """Covering faces."""
+
+    style: Literal["gaussian", "mosaic", "solid", "picture"] = "gaussian"
+    strength: Share = 0.8
+    size: Annotated[float, msgspec.Meta(ge=0.5, le=4.0)] = 1.35
+    feather: Share = 0.15
+    colour: Annotated[str, msgspec.Meta(pattern=r"^#[0-9a-fA-F]{6}$")] = "#202020"
+    picture: str = ""
+
+
+class EncodeConfig(_Section):
+    """The one encode."""
+
+    encoder: Literal["auto", "libx264", "h264_nvenc", "h264_qsv", "h264_vaapi"] = "auto"
+    preset: Literal["ultrafast", "superfast", "veryfast", "faster", "fast", "medium"] = "superfast"
+    bitrate_kbps: Positive = 2500
+    keyframe_interval_s: Annotated[float, msgspec.Meta(gt=0.0, le=10.0)] = 2.0
+    threads: Positive = 1
+
+
+class AudioConfig(_Section):
+    """Sound."""
+
+    bitrate_kbps: Positive = 128
+    offset_ms: int = 0
+
+
+class RtmpConfig(_Section):
+    """Pushing to a remote server."""
+
+    stall_ms: Positive = 2000
+    connect_timeout_ms: Positive = 5000
+    backoff_min_ms: Positive = 500
+    backoff_max_ms: Positive = 30_000
+    queue_packets: Positive = 120
+
+
+class RecordConfig(_Section):
+    """Writing files."""
+
+    queue_packets: Positive = 600
+    overwrite: bool = False
+
+
+class HttpConfig(_Section):
+    """The address where players and people look in."""
+
+    enabled: bool = True
+    host: str = "127.0.0.1"
+    port: NonNegative = 8090
+    viewer_queue_bytes: Positive = 4_000_000
+    max_viewers: Positive = 32
+
+
+class ModelsConfig(_Section):
+    """Network files."""
+
+    folder: str = ""
+    providers: Literal["auto", "cpu", "cuda", "tensorrt"] = "auto"
+
+
+class LogConfig(_Section):
+    """Logs, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    form: Literal["auto", "text", "json"] = "auto"
+
+
+class Config(_Section):
+    """The whole tree."""
+
+    ingest: IngestConfig = IngestConfig()
+    ring: RingConfig = RingConfig()
+    detect: DetectConfig = DetectConfig()
+    track: TrackConfig = TrackConfig()
+    blur: BlurConfig = BlurConfig()
+    encode: EncodeConfig = EncodeConfig()
+    audio: AudioConfig = AudioConfig()
+    rtmp: RtmpConfig = RtmpConfig()
+    record: RecordConfig = RecordConfig()
+    http: HttpConfig = HttpConfig()
+    models: ModelsConfig = ModelsConfig()
+    log: LogConfig = LogConfig()
+
+
+SECTIONS: Final = {field.name: field.type for field in msgspec.structs.fields(Config)}
+
+
+def load_config(path: Path | None = None, settings: tuple[str, ...] = ()) -> Config:
+    """Return the defaults, changed by the TOML file at `path` and by `section.key=value` settings.
+
+    Raises:
+        ConfigError: the file cannot be read, or a key or value is wrong; the nearest right key is named.
+    """
+    tree: dict[str, Any] = _read_toml(path) if path is not None else {}
+    for setting in settings:
+        _apply_setting(tree, setting)
+    _check_keys(tree, str(path) if path is not None else "--set")
+    try:
+        return msgspec.convert(tree, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(
+            f"a configuration value cannot be used: {error}",
+            hint="configs/livefuse.toml lists every key with its default",
+        ) from None
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        reason = error.strerror or "unreadable"
+        raise ConfigError(
+            f"cannot read the configuration {path} ({reason})", hint="check the path of --config"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML ({error})", hint="mend that line") from None
+
+
+def _apply_setting(tree: dict[str, Any], setting: str) -> None:
+    key, equals, text = setting.partition("=")
+    section, dot, name = key.strip().partition(".")
+    if not (equals and dot and name):
+        raise ConfigError(
+            f"cannot read the setting {setting!r}", hint="write --set section.key=value"
+        )
+    try:
+        value: Any = tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    table = tree.setdefault(section, {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"{section} is a section, not a value", hint="write section.key=value")
+    table[name] = value
+
+
+def _check_keys(tree: dict[str, Any], where: str) -> None:
+    for section, table in tree.items():
+        if section not in SECTIONS:
+            raise ConfigError(
+                f"unknown section [{section}] in {where}", hint=_suggest(section, list(SECTIONS))
+            )
+        known = [field.name for field in msgspec.structs.fields(SECTIONS[section])]
+        for key in table if isinstance(table, dict) else ():
+            if key not in known:
+                raise ConfigError(
+                    f"unknown key {section}.{key} in {where}", hint=_suggest(key, known)
+                )
+
+
+def _suggest(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    guess = f"did you mean {near[0]}? " if near else ""
+    return f"{guess}the keys are {', '.join(known)}"

@@ -1,0 +1,268 @@
+"""What a job measures of itself: counters, distributions, snapshots, metrics, logs.
+
+The pipeline does not know of this module: the job observes from outside. Distributions are
+log-spaced histograms, so memory is fixed whatever the job's age; their error is under 2 %.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import threading
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import structlog
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from livefuse.redact import redact_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from livefuse.clock import Clock
+    from livefuse.config import LogConfig
+
+_LOWEST_MS: Final = 0.01
+_RATIO: Final = 1.02
+_LOG_RATIO: Final = math.log(_RATIO)
+_BUCKETS: Final = 900  # 0.01 ms x 1.02^900: over nine minutes
+_RECENT: Final = 600
+
+
+class Percentiles(msgspec.Struct, frozen=True):
+    """p50, p95 and p99 in ms, and how many samples they stand for."""
+
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    count: int
+
+
+class Distribution:
+    """Times in ms: all of them in a histogram, the last 600 as they are. One writer, many readers."""
+
+    def __init__(self) -> None:
+        self._buckets = [0] * (_BUCKETS + 1)
+        self._recent: deque[float] = deque(maxlen=_RECENT)
+        self.count = 0
+        self.sum_ms = 0.0
+
+    def add(self, value_ms: float) -> None:
+        """Take a sample."""
+        index = 0
+        if value_ms > _LOWEST_MS:
+            index = min(int(math.log(value_ms / _LOWEST_MS) / _LOG_RATIO) + 1, _BUCKETS)
+        self._buckets[index] += 1
+        self._recent.append(value_ms)
+        self.count += 1
+        self.sum_ms += value_ms
+
+    def overall(self) -> Percentiles:
+        """Return the percentiles of everything since the start."""
+        return Percentiles(*(self._quantile(q) for q in (0.5, 0.95, 0.99)), self.count)
+
+    def recent(self) -> Percentiles:
+        """Return the percentiles of the last 600 samples."""
+        values = sorted(self._recent.copy())
+        if not values:
+            return Percentiles(0.0, 0.0, 0.0, 0)
+        last = len(values) - 1
+        p50, p95, p99 = (round(values[round(q * last)], 3) for q in (0.5, 0.95, 0.99))
+        return Percentiles(p50, p95, p99, len(values))
+
+    def cumulative(self, bounds_ms: tuple[float, ...]) -> list[int]:
+        """Return how many samples are at most each bound."""
+        counts = []
+        for bound in bounds_ms:
+            top = int(math.log(bound / _LOWEST_MS) / _LOG_RATIO) + 1
+            counts.append(sum(self._buckets[: top + 1]))
+        return counts
+
+    def _quantile(self, share: float) -> float:
+        wanted, seen = share * self.count, 0
+        for index, amount in enumerate(self._buckets):
+            seen += amount
+            if amount and seen >= wanted:
+                return round(_LOWEST_MS * _RATIO ** max(index - 0.5, 0), 3)
+        return 0.0
+
+
+class Rate:
+    """Events a second over the last two seconds."""
+
+    def __init__(self, clock: Clock, window_ns: int = 2_000_000_000) -> None:
+        self._clock = clock
+        self._window_ns = window_ns
+        self._times: deque[int] = deque(maxlen=512)
+
+    def add(self) -> None:
+        """Count one event now."""
+        self._times.append(self._clock.now_ns())
+
+    def per_s(self) -> float:
+        """Return the rate; 0 when nothing came within the window."""
+        now = self._clock.now_ns()
+        times = [t for t in self._times.copy() if now - t <= self._window_ns]
+        if len(times) < 2:  # noqa: PLR2004 - a rate needs two points
+            return 0.0
+        return round((len(times) - 1) * 1e9 / max(now - times[0], 1), 2)
+
+
+class Statistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of a job, as status, panel and `--stats` show them."""
+
+    job: str
+    state: str
+    source: str
+    seconds: float
+    frames_in: int
+    frames_out: int
+    fps_in: float
+    fps_out: float
+    dropped: dict[str, int]
+    counts: dict[str, int]
+    faces: int
+    latency: Percentiles
+    latency_recent: Percentiles
+    steps: dict[str, Percentiles]
+    bottleneck: str
+    outputs: list[dict[str, Any]]
+    notes: list[str]
+    media: dict[str, Any]
+
+
+class Telemetry:
+    """The measuring points of one job. Counting is safe from any thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.started_ns = clock.now_ns()
+        self.frames_in = Rate(clock)
+        self.frames_out = Rate(clock)
+        self.latency = Distribution()
+        self.steps: dict[str, Distribution] = {}
+        self._counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def count(self, event: str, amount: int = 1) -> None:
+        """Add `amount` to the counter `event`; drops are events named `dropped_REASON`."""
+        with self._lock:
+            self._counts[event] += amount
+
+    def counts(self) -> dict[str, int]:
+        """Return all counters but the drops."""
+        with self._lock:
+            return {k: v for k, v in self._counts.items() if not k.startswith("dropped_")}
+
+    def dropped(self) -> dict[str, int]:
+        """Return the drops by reason."""
+        with self._lock:
+            prefix = "dropped_"
+            return {k[len(prefix) :]: v for k, v in self._counts.items() if k.startswith(prefix)}
+
+    def observe_step(self, step: str, value_ms: float) -> None:
+        """Note how long `step` took. Each step has one writing thread."""
+        distribution = self.steps.get(step)
+        if distribution is None:
+            distribution = self.steps.setdefault(step, Distribution())
+        distribution.add(value_ms)
+
+    def bottleneck(self) -> str:
+        """Name the step with the highest mean cost a frame, or nothing."""
+        costs = {name: step.sum_ms for name, step in self.steps.copy().items() if step.count}
+        return max(costs, key=costs.__getitem__) if costs else ""
+
+
+_BOUNDS_MS: Final = (5.0, 10.0, 20.0, 30.0, 40.0, 60.0, 80.0, 120.0, 200.0, 500.0, 1000.0)
+
+
+class _JobCollector(Collector):
+    """Turns snapshots into metrics when somebody scrapes; nothing is kept up to date in between."""
+
+    def __init__(self, jobs: Callable[[], list[tuple[Statistics, Telemetry]]]) -> None:
+        self._jobs = jobs
+
+    def collect(self) -> Iterator[Metric]:
+        frames = CounterMetricFamily("livefuse_frames", "Frames", labels=["job", "side"])
+        drops = CounterMetricFamily(
+            "livefuse_dropped_frames", "Frames dropped", labels=["job", "reason"]
+        )
+        fps = GaugeMetricFamily("livefuse_fps", "Frames a second", labels=["job", "side"])
+        connected = GaugeMetricFamily(
+            "livefuse_output_connected", "1 when connected", labels=["job", "kind", "url"]
+        )
+        latency = HistogramMetricFamily(
+            "livefuse_added_latency_seconds", "Arrival to encoded", labels=["job"]
+        )
+        steps = HistogramMetricFamily(
+            "livefuse_step_seconds", "Time of a step", labels=["job", "step"]
+        )
+        for stats, telemetry in self._jobs():
+            job = stats.job
+            for side in ("in", "out"):
+                frames.add_metric([job, side], getattr(stats, f"frames_{side}"))
+                fps.add_metric([job, side], getattr(stats, f"fps_{side}"))
+            for reason, amount in stats.dropped.items():
+                drops.add_metric([job, reason], amount)
+            for output in stats.outputs:
+                labels = [job, output["kind"], output["url"]]
+                connected.add_metric(labels, float(output["connected"]))
+            _add_histogram(latency, [job], telemetry.latency)
+            for name, step in telemetry.steps.copy().items():
+                _add_histogram(steps, [job, name], step)
+        yield from (frames, drops, fps, connected, latency, steps)
+
+
+def _add_histogram(
+    family: HistogramMetricFamily, labels: list[str], distribution: Distribution
+) -> None:
+    counts = distribution.cumulative(_BOUNDS_MS)
+    buckets = [(str(b / 1e3), float(n)) for b, n in zip(_BOUNDS_MS, counts, strict=True)]
+    buckets.append(("+Inf", float(distribution.count)))
+    family.add_metric(labels, buckets=buckets, sum_value=distribution.sum_ms / 1e3)
+
+
+def create_metrics(jobs: Callable[[], list[tuple[Statistics, Telemetry]]]) -> CollectorRegistry:
+    """Return a Prometheus registry that reads `jobs` whenever it is scraped."""
+    registry = CollectorRegistry()
+    registry.register(_JobCollector(jobs))
+    return registry
+
+
+def set_up_logging(config: LogConfig, secrets: tuple[str, ...] = ()) -> None:
+    """Send structured logs to standard error, each value redacted; `secrets` are URLs to hide."""
+
+    def redact(_logger: Any, _name: str, event: Any) -> Any:  # noqa: ANN401 - structlog's signature
+        return {k: redact_text(v, secrets) if isinstance(v, str) else v for k, v in event.items()}
+
+    as_json = config.form == "json" or (config.form == "auto" and not sys.stderr.isatty())
+    renderer = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            redact,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[config.level.upper()]
+        ),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def get_logger(name: str) -> Any:  # noqa: ANN401 - structlog's loggers are untyped
+    """Return the structured logger of a module."""
+    return structlog.get_logger(module=name)
