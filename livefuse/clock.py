@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    import threading
 
 NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1_000_000_000
@@ -22,7 +24,7 @@ class Clock(Protocol):
         ...
 
     def wait(self, event: threading.Event, timeout_ns: int) -> bool:
-        """Wait for `event` at most `timeout_ns`; return whether it is set. Any thread but a loop's."""
+        """Wait for `event` at most `timeout_ns`; return whether it is set. Never on a loop."""
         ...
 
 

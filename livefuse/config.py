@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
 from livefuse.errors import ConfigError
 
-
-class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of all sections."""
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
@@ -25,7 +23,7 @@ Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Mode = Literal["auto", "live", "every_frame"]
 
 
-class IngestConfig(_Section):
+class IngestConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Frames in."""
 
     open_timeout_ms: Positive = 5000
@@ -43,14 +41,14 @@ class IngestConfig(_Section):
     audio: bool = True
 
 
-class RingConfig(_Section):
+class RingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Between the stages."""
 
     mode: Mode = "auto"
     capacity: Positive = 2
 
 
-class DetectConfig(_Section):
+class DetectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Finding faces."""
 
     model: str = "centerface"
@@ -61,7 +59,7 @@ class DetectConfig(_Section):
     threads: Positive = 1
 
 
-class TrackConfig(_Section):
+class TrackConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Following faces between detections."""
 
     hold_frames: NonNegative = 15
@@ -70,7 +68,7 @@ class TrackConfig(_Section):
     smooth_beta: Annotated[float, msgspec.Meta(ge=0.0)] = 0.02
 
 
-class BlurConfig(_Section):
+class BlurConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Covering faces."""
 
     style: Literal["gaussian", "mosaic", "solid", "picture"] = "gaussian"
@@ -81,7 +79,7 @@ class BlurConfig(_Section):
     picture: str = ""
 
 
-class EncodeConfig(_Section):
+class EncodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The one encode."""
 
     encoder: Literal["auto", "libx264", "h264_nvenc", "h264_qsv", "h264_vaapi"] = "auto"
@@ -91,14 +89,14 @@ class EncodeConfig(_Section):
     threads: Positive = 1
 
 
-class AudioConfig(_Section):
+class AudioConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Sound."""
 
     bitrate_kbps: Positive = 128
     offset_ms: int = 0
 
 
-class RtmpConfig(_Section):
+class RtmpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Pushing to a remote server."""
 
     stall_ms: Positive = 2000
@@ -108,14 +106,14 @@ class RtmpConfig(_Section):
     queue_packets: Positive = 120
 
 
-class RecordConfig(_Section):
+class RecordConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Writing files."""
 
     queue_packets: Positive = 600
     overwrite: bool = False
 
 
-class HttpConfig(_Section):
+class HttpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The address where players and people look in."""
 
     enabled: bool = True
@@ -125,21 +123,21 @@ class HttpConfig(_Section):
     max_viewers: Positive = 32
 
 
-class ModelsConfig(_Section):
+class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Network files."""
 
     folder: str = ""
     providers: Literal["auto", "cpu", "cuda", "tensorrt"] = "auto"
 
 
-class LogConfig(_Section):
+class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Logs, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     form: Literal["auto", "text", "json"] = "auto"
 
 
-class Config(_Section):
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole tree."""
 
     ingest: IngestConfig = IngestConfig()
@@ -163,7 +161,8 @@ def load_config(path: Path | None = None, settings: tuple[str, ...] = ()) -> Con
     """Return the defaults, changed by the TOML file at `path` and by `section.key=value` settings.
 
     Raises:
-        ConfigError: the file cannot be read, or a key or value is wrong; the nearest right key is named.
+        ConfigError: the file cannot be read, or a key or value is wrong (the nearest right
+            key is named).
     """
     tree: dict[str, Any] = _read_toml(path) if path is not None else {}
     for setting in settings:

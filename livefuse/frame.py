@@ -37,7 +37,7 @@ class FrameHandle(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """One picture in I420: `buffer` is uint8 (height * 3 / 2, width), contiguous, sides even.
+    """One picture in I420: `buffer` is contiguous uint8 (height * 3 / 2, width), sides even.
 
     `y` is (height, width); `u` and `v` are (height / 2, width / 2); all three are views of `buffer`.
     `arrival_ns` is when the picture's packet reached us (monotonic): added latency counts from it.

@@ -58,7 +58,7 @@ def find_secrets(url: str) -> tuple[str, ...]:
 
 
 def redact_text(text: str, urls: tuple[str, ...] = ()) -> str:
-    """Return `text` with every URL in it redacted, and the secrets of `urls` wherever they stand."""
+    """Return `text` with every URL in it redacted, and the secrets of `urls` wherever found."""
     text = _URL.sub(lambda match: redact_url(match.group(0)), text)
     for url in urls:
         for secret in find_secrets(url):

@@ -33,7 +33,7 @@ class RingClosed(Exception):  # noqa: N818 - a signal of the end, as StopIterati
 
 
 class Ring(Generic[T]):
-    """Bounded, thread-safe, one reason for all its drops. `on_drop(item)` runs in the putter's thread."""
+    """Bounded and thread-safe. `on_drop(item)` runs in the putter's thread."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ class Percentiles(msgspec.Struct, frozen=True):
 
 
 class Distribution:
-    """Times in ms: all of them in a histogram, the last 600 as they are. One writer, many readers."""
+    """Times in ms: all in a histogram, the last 600 as they are. One writer, many readers."""
 
     def __init__(self) -> None:
         self._buckets = [0] * (_BUCKETS + 1)
@@ -69,7 +69,8 @@ class Distribution:
 
     def overall(self) -> Percentiles:
         """Return the percentiles of everything since the start."""
-        return Percentiles(*(self._quantile(q) for q in (0.5, 0.95, 0.99)), self.count)
+        p50, p95, p99 = (self._quantile(q) for q in (0.5, 0.95, 0.99))
+        return Percentiles(p50, p95, p99, self.count)
 
     def recent(self) -> Percentiles:
         """Return the percentiles of the last 600 samples."""
@@ -93,7 +94,7 @@ class Distribution:
         for index, amount in enumerate(self._buckets):
             seen += amount
             if amount and seen >= wanted:
-                return round(_LOWEST_MS * _RATIO ** max(index - 0.5, 0), 3)
+                return round(_LOWEST_MS * math.exp(_LOG_RATIO * max(index - 0.5, 0.0)), 3)
         return 0.0
 
 

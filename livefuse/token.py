@@ -142,7 +142,9 @@ def parse_token(data: bytes | str) -> Token:
     try:
         token = msgspec.json.decode(data, type=Token)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise TokenError(f"this is not a token ({error})", hint="see the token's JSON Schema") from None
+        raise TokenError(
+            f"this is not a token ({error})", hint="see the token's JSON Schema"
+        ) from None
     check_operations(token.operations)
     return token
 

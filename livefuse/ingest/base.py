@@ -47,7 +47,7 @@ class IngestSink(Protocol):
         ...
 
     def on_audio(self, packet: Packet) -> None:
-        """Take an encoded audio packet of the stream told by `on_media`; never blocks in live mode."""
+        """Take an encoded packet of the audio told by `on_media`; never blocks in live mode."""
         ...
 
     def on_state(self, state: InputState, error: LivefuseError | None = None) -> None:

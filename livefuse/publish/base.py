@@ -36,7 +36,7 @@ class Output(Protocol):
         ...
 
     def send(self, packet: Packet) -> None:
-        """Take a packet, from the encode or the audio thread; what does not fit is dropped and counted."""
+        """Take a packet, from the encode or audio thread; what does not fit is dropped, counted."""
         ...
 
     def close(self, timeout_s: float) -> None:
