@@ -22,14 +22,14 @@ class RingStatistics(NamedTuple):
     """A snapshot: counts since the start, and how many items wait now."""
 
     put: int
-    got: int
+    taken: int
     dropped: int
     waiting: int
     capacity: int
 
 
 class RingClosed(Exception):  # noqa: N818 - a signal of the end, as StopIteration is
-    """The ring is closed and, for `get`, empty."""
+    """The ring is closed and, for `take`, empty."""
 
 
 class Ring(Generic[T]):
@@ -50,7 +50,7 @@ class Ring(Generic[T]):
         self._items: deque[T] = deque()
         self._condition = threading.Condition()
         self._closed = False
-        self._put = self._got = self._dropped = 0
+        self._put = self._taken = self._dropped = 0
 
     def put(self, item: T) -> None:
         """Add `item`; when full drop the oldest (live) or wait for room (every_frame).
@@ -78,18 +78,17 @@ class Ring(Generic[T]):
             for old in dropped:
                 self._on_drop(old)
 
-    def get(self, timeout_s: float | None = None) -> T | None:
-        """Return the oldest item, or None when `timeout_s` passed without one.
+    def take(self) -> T:
+        """Return the oldest item, waiting for one.
 
         Raises:
             RingClosed: closed, and everything has been taken.
         """
         with self._condition:
-            if not self._condition.wait_for(lambda: self._items or self._closed, timeout_s):
-                return None
+            self._condition.wait_for(lambda: self._items or self._closed)
             if not self._items:
                 raise RingClosed
-            self._got += 1
+            self._taken += 1
             item = self._items.popleft()
             self._condition.notify_all()
             return item
@@ -111,5 +110,5 @@ class Ring(Generic[T]):
         """Return a consistent snapshot."""
         with self._condition:
             return RingStatistics(
-                self._put, self._got, self._dropped, len(self._items), self._capacity
+                self._put, self._taken, self._dropped, len(self._items), self._capacity
             )

@@ -1,0 +1,319 @@
+"""One stream's life on one page: ingest -> ring -> pipeline -> ring -> encode -> outputs.
+
+Threads of a job, all daemon, all ended by `stop`:
+
+    decode     runs the ingest, which fills frames of the pool and puts them into the first ring
+    pipeline   takes the oldest frame, has it edited in place, puts it into the second ring
+    encode     encodes it once, hands the packets to every output, gives the frame back to the pool
+    audio      relays or transcodes sound to the same outputs; it never meets the pipeline
+    supervise  brings these up in order and takes them down in order
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+from livefuse.clock import NS_PER_S, Clock
+from livefuse.errors import JobError, LivefuseError
+from livefuse.ingest import create_ingest, is_live_url
+from livefuse.publish import is_file_url
+from livefuse.publish.fanout import FanOut
+from livefuse.redact import redact_text, redact_url
+from livefuse.ring import RingClosed, RingMode
+from livefuse.stages import Stages
+from livefuse.telemetry import Statistics, Telemetry, get_logger
+from livefuse.token import TokenCell, create_token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from livefuse.config import Config, Mode
+    from livefuse.frame import Frame
+    from livefuse.ingest.base import InputState, MediaInfo
+    from livefuse.packet import Packet
+    from livefuse.pipeline.steps import Pipeline
+    from livefuse.publish.flv import LiveStream
+
+JobState = Literal["connecting", "running", "stopping", "stopped", "failed"]
+_JOIN_S: Final = 2.0
+
+
+@dataclass(slots=True, frozen=True)
+class JobSpec:
+    """What a job is asked to do. The URLs may hold secrets: print them only through `redact`."""
+
+    source: str
+    targets: tuple[str, ...]
+    operations: tuple[str, ...]
+    mode: Mode = "auto"
+
+
+def choose_mode(spec: JobSpec) -> RingMode:
+    """Return `every_frame` from file to file, else `live`, unless the spec says."""
+    if spec.mode != "auto":
+        return spec.mode
+    offline = not is_live_url(spec.source) and bool(spec.targets)
+    return "every_frame" if offline and all(map(is_file_url, spec.targets)) else "live"
+
+
+class Job:
+    """A running stream. `start` returns at once; `wait_started` tells how it went.
+
+    It is its ingest's `IngestSink`. Nothing is opened by the constructor, but everything that can
+    be checked is.
+
+    Raises:
+        ConfigError: a URL, an operation or a value cannot be used.
+        TokenError: the operations are unknown or out of order.
+        PublishError: a file cannot be written.
+    """
+
+    def __init__(
+        self,
+        job_id: str,
+        spec: JobSpec,
+        config: Config,
+        clock: Clock,
+        create_pipeline: Callable[[RingMode], Pipeline],
+    ) -> None:
+        self.job_id = job_id
+        self.spec = spec
+        self.mode = choose_mode(spec)
+        self.telemetry = Telemetry(clock)
+        self.token = TokenCell(create_token(spec.operations, now_epoch_s=clock.epoch_s()))
+        self.error: LivefuseError | None = None
+        self.state: JobState = "connecting"
+        self.input_state: InputState = "connecting"
+        self._config = config
+        self._clock = clock
+        self._secrets = (spec.source, *spec.targets)
+        self._log = get_logger("job")
+        lossless = self.mode == "every_frame"
+        self._ingest = create_ingest(
+            spec.source,
+            config.ingest,
+            clock,
+            # A file goes at its own speed whenever somebody may be watching.
+            paced=not (lossless and all(map(is_file_url, spec.targets))),
+            every_frame=lossless,
+        )
+        self._fanout = FanOut.create(
+            spec.targets, config, clock, self._request_keyframe, lossless=lossless
+        )
+        self._create_pipeline = create_pipeline
+        self._media: MediaInfo | None = None
+        self._stages: Stages | None = None
+        self._sequence = 0
+        self._has_media = threading.Event()
+        self._is_ready = threading.Event()
+        self._has_started = threading.Event()
+        self._decode_ended = threading.Event()
+        self._stopping = threading.Event()
+        self._finished = threading.Event()
+
+    # Control: any thread.
+
+    @property
+    def live(self) -> dict[str, LiveStream]:
+        """The streams that players can take by HTTP: `flv` and `ts`."""
+        return self._fanout.live
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._spawn("supervise", self._supervise)
+
+    def wait_started(self, timeout_s: float | None = None) -> bool:
+        """Wait until the job runs or failed; False when neither within `timeout_s`.
+
+        Raises:
+            LivefuseError: it could not start.
+        """
+        if not self._has_started.wait(timeout_s):
+            return False
+        if self.error is not None:
+            raise self.error
+        return True
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until everything is closed; False when not within `timeout_s`."""
+        return self._finished.wait(timeout_s)
+
+    def stop(self, timeout_s: float = 10.0) -> bool:
+        """Close in order and wait for it; True when all is closed within `timeout_s`."""
+        self._stopping.set()
+        self._ingest.stop()
+        self._has_media.set()
+        self._decode_ended.set()
+        return self._finished.wait(timeout_s)
+
+    def statistics(self) -> Statistics:
+        """Return the figures of now."""
+        telemetry, media = self.telemetry, self._media
+        return Statistics(
+            job=self.job_id,
+            state=self.input_state if self.state == "running" else self.state,
+            source=redact_url(self.spec.source),
+            seconds=round((self._clock.now_ns() - telemetry.started_ns) / NS_PER_S, 3),
+            frames_in=self._sequence,
+            frames_out=telemetry.latency.count,
+            fps_in=telemetry.frames_in.per_s(),
+            fps_out=telemetry.frames_out.per_s(),
+            dropped=telemetry.dropped(),
+            counts=telemetry.counts(),
+            faces=self._stages.faces if self._stages is not None else 0,
+            latency=telemetry.latency.overall(),
+            latency_recent=telemetry.latency.recent(),
+            steps={name: step.overall() for name, step in telemetry.steps.copy().items()},
+            bottleneck=telemetry.bottleneck(),
+            outputs=[msgspec.to_builtins(status) for status in self._fanout.statuses()],
+            notes=list(media.notes) if media is not None else [],
+            media=self._describe_media(media),
+        )
+
+    # IngestSink: called from the decode thread.
+
+    def on_media(self, media: MediaInfo) -> None:
+        """Take the description of the input."""
+        self._media = media
+        self._has_media.set()
+
+    def acquire_frame(self) -> Frame | None:
+        """Lend a frame. A live input is not made to wait for the outputs, a file is."""
+        if self.mode == "every_frame":
+            self._is_ready.wait()
+        if self._stages is None or not self._is_ready.is_set():
+            self.telemetry.count("skipped_while_starting")
+            return None
+        return self._stages.acquire_frame()
+
+    def on_frame(self, frame: Frame) -> None:
+        """Take a filled frame into the first ring."""
+        if self._stages is not None:
+            self._sequence += 1
+            frame.sequence = self._sequence
+            self._stages.put_frame(frame)
+
+    def on_audio(self, packet: Packet) -> None:
+        """Take sound into its own ring."""
+        if self.mode == "every_frame":
+            self._is_ready.wait()
+        if self._stages is not None and self._is_ready.is_set():
+            self._stages.put_audio(packet)
+
+    def on_state(self, state: InputState, error: LivefuseError | None = None) -> None:
+        """Note what the input does, and say it once."""
+        if state != self.input_state:
+            cause = redact_text(str(error), self._secrets) if error is not None else ""
+            self._log.info("input", job=self.job_id, state=state, cause=cause)
+        self.input_state = state
+
+    def count(self, event: str, amount: int = 1) -> None:
+        """Count an event of the ingest."""
+        self.telemetry.count(event, amount)
+
+    # Up and down, in order: the supervise thread.
+
+    def _supervise(self) -> None:
+        threads: list[threading.Thread] = []
+        try:
+            pipeline = self._create_pipeline(self.mode)
+            threads.append(self._spawn("decode", self._decode))
+            self._has_media.wait()
+            if self._media is not None and not self._stopping.is_set():
+                threads += self._open(self._media, pipeline)
+                self._decode_ended.wait()
+        except LivefuseError as error:
+            self._fail(error)
+        finally:
+            self._close(threads)
+
+    def _decode(self) -> None:
+        try:
+            self._ingest.run(self)
+        finally:
+            self._decode_ended.set()
+            self._has_media.set()
+
+    def _open(self, media: MediaInfo, pipeline: Pipeline) -> list[threading.Thread]:
+        """Bring up what stands behind the input and start the stages."""
+        pipeline.warm_up(media.width, media.height)
+        stages = Stages(self._config, media, self.mode, self.telemetry, self._fanout)
+        self._stages = stages
+        self._fanout.open(stages.streams)
+        threads = [
+            self._spawn("pipeline", lambda: stages.run_pipeline(pipeline, self.token)),
+            self._spawn("encode", stages.run_encoder),
+            self._spawn("audio", stages.run_audio),
+        ]
+        self.state = "running"
+        self._is_ready.set()
+        self._has_started.set()
+        return threads
+
+    def _close(self, threads: list[threading.Thread]) -> None:
+        """Take everything down from the input on, each stage finishing what it has."""
+        if self.error is None:
+            self.state = "stopping"
+        self._ingest.stop()
+        self._is_ready.set()  # whoever waits for it must see that it is over
+        if self._stages is not None:
+            self._stages.end_input()
+        patient = self.mode == "every_frame" and not self._stopping.is_set()
+        for thread in (*threads[1:], *threads[:1]):
+            thread.join(None if patient and self.error is None else _JOIN_S)
+            if thread.is_alive():
+                self.telemetry.count("abandoned_threads")
+                self._log.warning("thread abandoned", job=self.job_id, thread=thread.name)
+        self._fanout.close(_JOIN_S)
+        if self.error is None:
+            self.state = "stopped"
+        self._has_started.set()
+        self._finished.set()
+
+    def _fail(self, error: LivefuseError) -> None:
+        if self.error is None:
+            self.error = error
+            self.state = "failed"
+        self._has_media.set()
+        self._decode_ended.set()
+
+    def _spawn(self, name: str, run: Callable[[], None]) -> threading.Thread:
+        """Start a thread whose failure is the job's failure, told in one sentence."""
+
+        def guard() -> None:
+            try:
+                run()
+            except RingClosed:
+                pass
+            except LivefuseError as error:
+                self._fail(error)
+            except Exception as error:  # noqa: BLE001 - a stage must not die unseen
+                text = redact_text(f"{type(error).__name__}: {error}", self._secrets)
+                self._log.debug("stage failed", job=self.job_id, stage=name, exc_info=True)
+                self._fail(
+                    JobError(f"the {name} stage failed ({text})", hint="please report this fault")
+                )
+
+        thread = threading.Thread(target=guard, name=f"livefuse-{name}", daemon=True)
+        thread.start()
+        return thread
+
+    def _request_keyframe(self) -> None:
+        if self._stages is not None:
+            self._stages.encoder.force_keyframe()
+
+    def _describe_media(self, media: MediaInfo | None) -> dict[str, Any]:
+        if media is None:
+            return {}
+        return {
+            "size": f"{media.width}x{media.height}",
+            "fps": round(media.fps, 3),
+            "decoder": media.decoder,
+            "encoder": self._stages.encoder.name if self._stages is not None else "",
+            "audio": media.audio.codec if media.audio is not None else "none",
+            "mode": self.mode,
+        }

@@ -1,0 +1,152 @@
+"""What stands between an ingest and its outputs: ring -> pipeline -> ring -> one encode, and sound.
+
+Three loops, each run by a thread of its own; `job.py` starts them and waits for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from livefuse.clock import NS_PER_MS, Clock
+from livefuse.frame import TIME_BASE_HZ, Frame, FramePool
+from livefuse.packet import Packet, StreamsInfo
+from livefuse.publish.audio import AudioTrack
+from livefuse.publish.encode import VideoEncoder
+from livefuse.ring import Ring, RingClosed, RingMode
+
+if TYPE_CHECKING:
+    from livefuse.config import Config
+    from livefuse.ingest.base import MediaInfo
+    from livefuse.pipeline.steps import Pipeline
+    from livefuse.publish.fanout import FanOut
+    from livefuse.telemetry import Telemetry
+    from livefuse.token import TokenCell
+
+_AUDIO_PACKETS: Final = 256
+
+
+class Stages:
+    """The rings, the frame pool and the loops of one job. Made when the input's shape is known."""
+
+    def __init__(
+        self,
+        config: Config,
+        media: MediaInfo,
+        mode: RingMode,
+        telemetry: Telemetry,
+        fanout: FanOut,
+    ) -> None:
+        self.encoder = VideoEncoder(
+            config.encode, media.width, media.height, media.fps, media.colour
+        )
+        self.audio_track = (
+            AudioTrack(media.audio, config.audio) if media.audio is not None else None
+        )
+        self.streams = StreamsInfo(
+            video=self.encoder.info,
+            audio=self.audio_track.info if self.audio_track is not None else None,
+        )
+        # One frame for each place in the two rings, one for each of three threads, one to spare.
+        self._pool = FramePool(media.width, media.height, 2 * config.ring.capacity + 4)
+        self._arrived: Ring[Frame] = Ring(
+            config.ring.capacity,
+            mode=mode,
+            on_drop=lambda frame: self._drop(frame, "pipeline_busy"),
+        )
+        self._treated: Ring[Frame] = Ring(
+            config.ring.capacity, mode=mode, on_drop=lambda frame: self._drop(frame, "encoder_busy")
+        )
+        self._sound: Ring[Packet] = Ring(
+            _AUDIO_PACKETS,
+            mode=mode,
+            on_drop=lambda _packet: telemetry.count("audio_packets_dropped"),
+        )
+        self._audio_offset = config.audio.offset_ms * TIME_BASE_HZ // 1000
+        self._telemetry = telemetry
+        self._clock: Clock = telemetry.clock
+        self._fanout = fanout
+        self.faces = 0
+
+    # Fed by the decode thread.
+
+    def acquire_frame(self) -> Frame | None:
+        """Lend a frame to be filled, or None when all are in use."""
+        return self._pool.acquire()
+
+    def put_frame(self, frame: Frame) -> None:
+        """Take a filled frame; waits for room in `every_frame` mode.
+
+        Raises:
+            RingClosed: the job is being stopped.
+        """
+        self._telemetry.frames_in.add()
+        self._observe("decode", frame.arrival_ns)
+        self._arrived.put(frame)
+
+    def put_audio(self, packet: Packet) -> None:
+        """Take sound.
+
+        Raises:
+            RingClosed: the job is being stopped.
+        """
+        self._sound.put(packet)
+
+    def end_input(self) -> None:
+        """Let each loop finish what it has and end."""
+        self._arrived.close()
+        self._sound.close()
+
+    # The loops.
+
+    def run_pipeline(self, pipeline: Pipeline, token: TokenCell) -> None:
+        """Edit frames in place, oldest first, until the input has ended."""
+        try:
+            while True:
+                frame = self._arrived.take()
+                self._observe("queue", frame.arrival_ns)
+                outcome = pipeline.process(frame, token.get())
+                for step, took_ms in outcome.steps:
+                    self._telemetry.observe_step(step, took_ms)
+                self.faces = len(outcome.faces)
+                if outcome.covered_whole:
+                    self._telemetry.count(f"covered_{outcome.reason}")
+                self._treated.put(frame)
+        finally:
+            self._treated.close()
+
+    def run_encoder(self) -> None:
+        """Encode each frame once for all outputs and give it back to the pool."""
+        try:
+            while True:
+                frame = self._treated.take()
+                started_ns = self._clock.now_ns()
+                self._fanout.show(frame)
+                for packet in self.encoder.encode(frame):
+                    self._fanout.send(packet)
+                self._observe("encode", started_ns)
+                added_ns = self._clock.now_ns() - frame.arrival_ns
+                self._telemetry.latency.add(added_ns / NS_PER_MS)
+                self._telemetry.frames_out.add()
+                self._pool.release(frame)
+        except RingClosed:
+            for packet in self.encoder.flush():
+                self._fanout.send(packet)
+
+    def run_audio(self) -> None:
+        """Relay or transcode sound; it never waits for pictures, the muxers join both by PTS."""
+        offset = self._audio_offset
+        while True:
+            packet = self._sound.take()
+            for sound in self.audio_track.process(packet) if self.audio_track is not None else ():
+                if sound.dts + offset >= 0:
+                    self._fanout.send(
+                        replace(sound, pts=sound.pts + offset, dts=sound.dts + offset)
+                    )
+
+    def _drop(self, frame: Frame, reason: str) -> None:
+        self._telemetry.count(f"dropped_{reason}")
+        self._pool.release(frame)
+
+    def _observe(self, step: str, since_ns: int) -> None:
+        self._telemetry.observe_step(step, (self._clock.now_ns() - since_ns) / NS_PER_MS)

@@ -1,0 +1,52 @@
+"""A worker in this process: its jobs and what they share (model sessions, clock, configuration)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from livefuse.errors import JobError
+from livefuse.job import Job, JobSpec
+from livefuse.pipeline.steps import Pipeline
+from livefuse.runtime.session import SessionCache
+
+if TYPE_CHECKING:
+    from livefuse.clock import Clock
+    from livefuse.config import Config
+    from livefuse.ring import RingMode
+    from livefuse.telemetry import Statistics, Telemetry
+
+
+class Worker:
+    """Runs jobs. Its methods may be called from any thread; `add_job` reads model files."""
+
+    def __init__(self, config: Config, clock: Clock) -> None:
+        self.config = config
+        self.clock = clock
+        self.jobs: dict[str, Job] = {}
+        self._sessions = SessionCache(config.models)
+
+    def add_job(self, job_id: str, spec: JobSpec) -> Job:
+        """Check `spec` and return its job, not yet started.
+
+        Raises:
+            LivefuseError: the spec cannot be used; nothing was opened.
+        """
+        if job_id in self.jobs:
+            raise JobError(f"there is a job {job_id!r} already", hint="choose another id")
+
+        def create_pipeline(mode: RingMode) -> Pipeline:
+            return Pipeline(
+                self.config, self._sessions, self.clock, every_frame=mode == "every_frame"
+            )
+
+        job = Job(job_id, spec, self.config, self.clock, create_pipeline)
+        self.jobs[job_id] = job
+        return job
+
+    def list_statistics(self) -> list[tuple[Statistics, Telemetry]]:
+        """Return the figures of all jobs, for metrics."""
+        return [(job.statistics(), job.telemetry) for job in list(self.jobs.values())]
+
+    def stop(self, timeout_s: float = 10.0) -> bool:
+        """Stop all jobs; True when all are closed within `timeout_s` each."""
+        return all([job.stop(timeout_s) for job in list(self.jobs.values())])

@@ -1,0 +1,73 @@
+"""Telemetry: percentiles within 2 %, memory fixed, logs without secrets."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from livefuse.clock import NS_PER_MS, ManualClock
+from livefuse.config import LogConfig
+from livefuse.telemetry import Distribution, Rate, Telemetry, get_logger, set_up_logging
+
+
+@given(st.lists(st.floats(0.05, 1000.0), min_size=1, max_size=300))
+def test_percentiles_are_within_two_percent(values):
+    distribution = Distribution()
+    for value in values:
+        distribution.add(value)
+    exact = sorted(values)[max(-(-len(values) // 2) - 1, 0)]
+    assert distribution.overall().p50_ms == pytest.approx(exact, rel=0.02, abs=0.001)
+    assert distribution.overall().count == len(values)
+
+
+def test_an_empty_distribution_answers_zero():
+    assert Distribution().overall().p95_ms == 0.0
+    assert Distribution().recent().count == 0
+
+
+def test_recent_forgets_overall_does_not():
+    distribution = Distribution()
+    for _ in range(1000):
+        distribution.add(100.0)
+    for _ in range(600):
+        distribution.add(1.0)
+    assert distribution.recent().p50_ms == 1.0
+    assert distribution.overall().p50_ms == pytest.approx(100.0, rel=0.02)
+
+
+def test_rate_counts_the_last_two_seconds():
+    clock = ManualClock()
+    rate = Rate(clock)
+    for _ in range(90):
+        rate.add()
+        clock.advance(100 * NS_PER_MS // 3)
+    assert rate.per_s() == pytest.approx(30, rel=0.05)
+    clock.advance(3000 * NS_PER_MS)
+    assert rate.per_s() == 0.0
+
+
+def test_drops_are_counted_by_reason_apart_from_other_events():
+    telemetry = Telemetry(ManualClock())
+    telemetry.count("dropped_pipeline_busy", 2)
+    telemetry.count("corrected_pts")
+    assert telemetry.dropped() == {"pipeline_busy": 2}
+    assert telemetry.counts() == {"corrected_pts": 1}
+
+
+def test_the_bottleneck_is_the_step_that_takes_most():
+    """C07"""
+    telemetry = Telemetry(ManualClock())
+    telemetry.observe_step("detect", 9.0)
+    telemetry.observe_step("encode", 5.0)
+    assert telemetry.bottleneck() == "detect"
+
+
+def test_logs_hold_no_secret(capsys):
+    """C76"""
+    url = "rtsp://user:hunter2@cam/1"
+    set_up_logging(LogConfig(form="json"), (url,))
+    get_logger("test").info("input", url=url, cause="password hunter2 was refused")
+    line = capsys.readouterr().err
+    assert "hunter2" not in line
+    assert json.loads(line)["url"] == "rtsp://***@cam/1"
