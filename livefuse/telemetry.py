@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import structlog
-from prometheus_client import CollectorRegistry
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -238,6 +238,11 @@ def create_metrics(jobs: Callable[[], list[tuple[Statistics, Telemetry]]]) -> Co
     registry = CollectorRegistry()
     registry.register(_JobCollector(jobs))
     return registry
+
+
+def render_metrics(registry: CollectorRegistry) -> tuple[bytes, str]:
+    """Return the metrics as text for a scraper, and its content type."""
+    return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
 def set_up_logging(config: LogConfig, secrets: tuple[str, ...] = ()) -> None:

@@ -1,0 +1,66 @@
+"""Blocking calls beside the event loop, and the signals that end a run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from livefuse.control.console import complain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+STOPPED_AT_ONCE: Final = 128 + signal.SIGINT
+
+
+def call_in_thread(name: str, function: Callable[[], T]) -> asyncio.Future[T]:
+    """Run `function` in a daemon thread; unlike an executor's, it never holds up the exit."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def deliver(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type] # no error, so it is a T
+
+    def work() -> None:
+        result, caught = None, None
+        try:
+            result = function()
+        except BaseException as error:  # noqa: BLE001 - handed to the one who waits
+            caught = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(deliver, result, caught)
+
+    threading.Thread(target=work, name=f"livefuse-{name}", daemon=True).start()
+    return future
+
+
+@contextlib.contextmanager
+def catch_signals() -> Iterator[asyncio.Future[str]]:
+    """Give a future that SIGINT or SIGTERM fulfils with its name; a second one ends at once."""
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[str] = loop.create_future()
+
+    def handle(number: signal.Signals) -> None:
+        if stop.done():
+            complain("stopped at once")
+            os._exit(STOPPED_AT_ONCE)
+        stop.set_result(number.name)
+
+    caught = (signal.SIGINT, signal.SIGTERM)
+    for number in caught:
+        loop.add_signal_handler(number, handle, number)
+    try:
+        yield stop
+    finally:
+        for number in caught:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,53 @@
+"""The command line. Parses, dispatches, and turns every failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from cyclopts import App, CycloptsError
+
+from livefuse import __version__
+from livefuse.control import commands_look, commands_run
+from livefuse.control.console import complain
+from livefuse.control.failure import explain_unexpected, report_failure
+from livefuse.errors import LivefuseError
+from livefuse.redact import redact_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+USAGE_ERROR: Final = 2
+INTERRUPTED: Final = 130
+
+
+def create_app() -> App:
+    """Return the parser with all commands."""
+    app = App(
+        name="livefuse",
+        help="A live stream in, a filter on the faces in it, and on it goes, with its sound.",
+        version=__version__,
+        suppress_keyboard_interrupt=False,
+        result_action="return_value",
+    )
+    commands_run.add_commands(app)
+    commands_look.add_commands(app)
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (without the program's name); return the exit code."""
+    tokens = list(sys.argv[1:] if argv is None else argv)
+    try:
+        with explain_unexpected("info", tuple(tokens)):
+            try:
+                result = create_app()(tokens, exit_on_error=False, print_error=False, verbose=False)
+            except CycloptsError as error:
+                text = redact_text(str(error), tuple(tokens)).rstrip(".")
+                complain(f"{text}: see  livefuse --help")
+                return USAGE_ERROR
+    except LivefuseError as error:
+        return report_failure(error, tuple(tokens))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return result if isinstance(result, int) else 0

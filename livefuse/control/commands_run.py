@@ -1,0 +1,129 @@
+"""`livefuse run` and `livefuse demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import App, Parameter
+
+from livefuse.config import Mode
+from livefuse.control.failure import explain_unexpected
+from livefuse.control.requests import RunRequest, create_request
+
+DEMO_SOURCE: Final = "demo:"
+DEMO_TARGET: Final = Path("out/demo.mp4")
+
+From = Annotated[
+    str, Parameter(name="--from", metavar="URL", help="Where frames come from: a URL or a file.")
+]
+To = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--to",
+        metavar="URL",
+        negative=(),
+        help="Where they go: a URL or a file; repeat it for more. env:NAME reads a URL from the "
+        "environment.",
+    ),
+]
+Operations = Annotated[
+    str, Parameter(metavar="NAMES", help="What is done to faces, in order; none leaves them bare.")
+]
+ConfigFile = Annotated[
+    Path | None, Parameter(name="--config", metavar="FILE", help="A TOML file of settings.")
+]
+Settings = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--set",
+        metavar="KEY=VALUE",
+        negative=(),
+        help="One setting, section.key=value; repeat it for more.",
+    ),
+]
+Seconds = Annotated[
+    float | None, Parameter(name="--for", metavar="SECONDS", help="Stop after so many seconds.")
+]
+StatsFile = Annotated[
+    Path | None, Parameter(metavar="FILE", help="Write the figures there at the end, as JSON.")
+]
+ModeOption = Annotated[
+    Mode | None,
+    Parameter(help="live drops late frames, every_frame drops none; auto looks at the URLs."),
+]
+Quiet = Annotated[bool, Parameter(negative=(), help="Say nothing but errors.")]
+
+
+def add_commands(app: App) -> None:
+    """Add `run` and `demo` to `app`."""
+    app.command(run)
+    app.command(demo)
+
+
+def run(  # noqa: PLR0913 - one parameter per option of the command line
+    *,
+    source: From,
+    to: To = None,
+    operations: Operations = "detect,blur",
+    config: ConfigFile = None,
+    settings: Settings = None,
+    for_s: Seconds = None,
+    stats: StatsFile = None,
+    mode: ModeOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Take a stream, cover the faces in it, and send it on."""
+    request = create_request(
+        source,
+        to or (),
+        operations=operations,
+        config=config,
+        settings=settings or (),
+        mode=mode,
+        for_s=for_s,
+        stats=stats,
+        quiet=quiet,
+    )
+    _run(request)
+
+
+def demo(  # noqa: PLR0913 - one parameter per option of the command line
+    *,
+    source: From = DEMO_SOURCE,
+    to: To = None,
+    operations: Operations = "detect,blur",
+    config: ConfigFile = None,
+    settings: Settings = None,
+    for_s: Seconds = None,
+    stats: StatsFile = None,
+    mode: ModeOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run on a source that comes along; writes out/demo.mp4 and says where to watch."""
+    settings = list(settings or ())
+    if to is None:
+        settings.insert(0, "record.overwrite=true")
+    if source == DEMO_SOURCE:
+        mode = mode or "live"
+    request = create_request(
+        source,
+        to or [str(DEMO_TARGET)],
+        operations=operations,
+        config=config,
+        settings=settings,
+        mode=mode,
+        for_s=for_s,
+        stats=stats,
+        quiet=quiet,
+    )
+    if to is None:
+        DEMO_TARGET.parent.mkdir(exist_ok=True)
+    _run(request)
+
+
+def _run(request: RunRequest) -> None:
+    with explain_unexpected(request.config.log.level, request.urls):
+        from livefuse.control.session import run_request  # noqa: PLC0415 - loads the codecs
+
+        run_request(request)

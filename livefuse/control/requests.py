@@ -1,0 +1,145 @@
+"""What the command line asks for, checked before anything starts."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from livefuse.config import Config, Mode, load_config
+from livefuse.errors import ConfigError, TokenError
+from livefuse.token import check_operations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_FROM_ENVIRONMENT: Final = "env:"
+NO_OPERATIONS: Final = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """One stream to run. `source` and `targets` may hold secrets."""
+
+    source: str
+    targets: tuple[str, ...]
+    operations: tuple[str, ...]
+    mode: Mode
+    config: Config
+    for_s: float | None = None
+    stats: Path | None = None
+    quiet: bool = False
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Everything that may hold a secret."""
+        return (self.source, *self.targets)
+
+
+def create_request(  # noqa: PLR0913 - one parameter per option of the command line
+    source: str,
+    targets: Sequence[str],
+    *,
+    operations: str,
+    config: Path | None,
+    settings: Sequence[str],
+    mode: Mode | None,
+    for_s: float | None,
+    stats: Path | None,
+    quiet: bool,
+) -> RunRequest:
+    """Return the checked request.
+
+    Raises:
+        ConfigError: a key, a value, an option or the place for the figures cannot be used.
+        TokenError: the operations are unknown or out of order.
+    """
+    tree = load_config(config, tuple(settings))
+    if for_s is not None and for_s <= 0:
+        raise ConfigError(f"--for {for_s:g} is no length of time", hint="write seconds above 0")
+    if not targets and not tree.http.enabled:
+        raise ConfigError("the stream goes nowhere", hint="add --to URL or set http.enabled=true")
+    request = RunRequest(
+        source=resolve_url(source),
+        targets=tuple(map(resolve_url, targets)),
+        operations=parse_operations(operations),
+        mode=mode or tree.ring.mode,
+        config=tree,
+        for_s=for_s,
+        stats=stats,
+        quiet=quiet,
+    )
+    if stats is not None:
+        check_writable(stats)
+    return request
+
+
+def resolve_url(text: str) -> str:
+    """Return `text`, or for `env:NAME` what that environment variable holds.
+
+    Raises:
+        ConfigError: nothing is there.
+    """
+    url = text.strip()
+    if url.startswith(_FROM_ENVIRONMENT):
+        name = url.removeprefix(_FROM_ENVIRONMENT)
+        url = os.environ.get(name, "").strip()
+        if not url:
+            raise ConfigError(
+                f"the environment variable {name or '(no name)'} holds no URL",
+                hint=f"write  export {name or 'NAME'}=rtmp://...  first",
+            )
+    if not url:
+        raise ConfigError("an empty URL", hint="write one after --from and --to")
+    return url
+
+
+def parse_operations(text: str) -> tuple[str, ...]:
+    """Return the operations of `detect,blur`; `none` stands alone for no operation.
+
+    Raises:
+        TokenError: none named, unknown or out of order.
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise TokenError("--operations names none", hint="write none to leave faces bare")
+    return () if names == [NO_OPERATIONS] else check_operations(names)
+
+
+def check_writable(path: Path) -> None:
+    """Try whether a file can be made where `path` is to be.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    hint = "choose another place for --stats"
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder", hint=hint)
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+            pass
+    except OSError as error:
+        reason = error.strerror or "not writable"
+        raise ConfigError(f"cannot write {path} ({reason})", hint=hint) from None
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Put `data` at `path`, whole or not at all.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            temporary = Path(file.name)
+            file.write(data)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {path} ({error.strerror})", hint="choose another place for --stats"
+        ) from None

@@ -1,0 +1,143 @@
+"""One job from start to stop, for `run` and `demo`: worker, HTTP, panel, signals, figures."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import uvloop
+
+from livefuse.clock import SystemClock
+from livefuse.control.background import call_in_thread, catch_signals
+from livefuse.control.console import complain, say
+from livefuse.control.http import HttpServer
+from livefuse.control.panel import REFRESH_S, Reporter, create_reporter, format_end
+from livefuse.control.requests import write_atomically
+from livefuse.job import Job, JobSpec
+from livefuse.telemetry import Statistics, set_up_logging
+from livefuse.workers.local import Worker
+
+if TYPE_CHECKING:
+    from livefuse.control.requests import RunRequest
+
+JOB_ID: Final = "main"
+
+
+def run_request(request: RunRequest) -> None:
+    """Run the job until its input ends, `--for` is over, or a signal comes.
+
+    Raises:
+        LivefuseError: it could not start, or ended by a fault.
+    """
+    set_up_logging(request.config.log, request.urls)
+    uvloop.run(_Session(request).run())
+
+
+class _Session:
+    """The life of one run on the loop's thread; the job lives in threads of its own."""
+
+    def __init__(self, request: RunRequest) -> None:
+        self._request = request
+        self._config = request.config
+        self._worker = Worker(request.config, SystemClock())
+        self._server: HttpServer | None = None
+
+    async def run(self) -> None:
+        spec = JobSpec(
+            source=self._request.source,
+            targets=self._request.targets,
+            operations=self._request.operations,
+            mode=self._request.mode,
+        )
+        job = self._worker.add_job(JOB_ID, spec)
+        with catch_signals() as stop:
+            if self._config.http.enabled:
+                self._server = HttpServer(self._config.http, self._worker.jobs)
+                await self._server.start()
+            try:
+                await self._run_job(job, stop)
+            finally:
+                if self._server is not None:
+                    await self._server.close()
+
+    async def _run_job(self, job: Job, stop: asyncio.Future[str]) -> None:
+        job.start()
+        started = call_in_thread("start", job.wait_started)
+        last: Statistics | None = None
+        try:
+            await asyncio.wait({started, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if started.done():
+                started.result()
+                last = await self._watch(job, stop)
+        finally:
+            if not job.wait(0):
+                await call_in_thread("stop", job.stop)
+        self._finish(job, last)
+
+    async def _watch(self, job: Job, stop: asyncio.Future[str]) -> Statistics | None:
+        """Show the figures until the end; return the last ones of a job that we are to stop."""
+        watch = self._list_watch(job)
+        self._announce(watch)
+        finished = call_in_thread("finish", job.wait)
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + (self._request.for_s or float("inf"))
+        with create_reporter(watch, quiet=self._request.quiet) as reporter:
+            if not self._request.quiet:
+                # Again, now that a panel may stand between the logs and the terminal.
+                set_up_logging(self._config.log, self._request.urls)
+            await self._show_until(reporter, job, {finished, stop}, end_s)
+        set_up_logging(self._config.log, self._request.urls)
+        return None if finished.done() else job.statistics()
+
+    @staticmethod
+    async def _show_until(
+        reporter: Reporter, job: Job, ends: set[asyncio.Future[Any]], end_s: float
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        while (left_s := end_s - loop.time()) > 0:
+            reporter.update(job.statistics())
+            done, _ = await asyncio.wait(
+                ends, timeout=min(REFRESH_S, left_s), return_when=asyncio.FIRST_COMPLETED
+            )
+            if done:
+                return
+
+    def _list_watch(self, job: Job) -> list[str]:
+        """Return what to paste where, without secrets."""
+        lines = [str(text) for o in job.statistics().outputs if (text := o.get("watch"))]
+        if self._server is not None:
+            flv = f"{self._server.base_url}/jobs/{JOB_ID}/live.flv"
+            lines += [f"{flv}  (OBS media source, VLC)", f"ffplay -fflags nobuffer {flv}"]
+        return lines
+
+    def _announce(self, watch: list[str]) -> None:
+        server, wanted = self._server, self._config.http.port
+        if server is not None and wanted and server.port != wanted:
+            complain(f"port {wanted} is taken: using {server.port}")
+        if not self._request.quiet:
+            for line in watch:
+                say(f"watch: {line}")
+
+    def _finish(self, job: Job, last: Statistics | None) -> None:
+        stats = merge_last(job.statistics(), last)
+        if self._request.stats is not None:
+            data = msgspec.json.format(msgspec.json.encode(stats), indent=2)
+            write_atomically(self._request.stats, data + b"\n")
+        if job.error is not None:
+            raise job.error
+        if not self._request.quiet:
+            say(format_end(stats))
+
+
+def merge_last(stats: Statistics, last: Statistics | None) -> Statistics:
+    """Return final counts with the rates and connections of the moment before a wanted stop."""
+    if last is None:
+        return stats
+    outputs = [
+        {**now, "state": then["state"], "connected": then["connected"]}
+        for now, then in zip(stats.outputs, last.outputs, strict=False)
+    ]
+    return msgspec.structs.replace(
+        stats, fps_in=last.fps_in, fps_out=last.fps_out, faces=last.faces, outputs=outputs
+    )
