@@ -9,8 +9,8 @@ from tests.media import make_clip
 
 @pytest.fixture(scope="session")
 def face_clip(tmp_path_factory):
-    """An MP4 of 10 s, 640x360 at 30 fps: a face that moves and speaks, counter, flash and beep."""
-    return make_clip(tmp_path_factory.mktemp("clips") / "face.mp4", 10.0)
+    """An MP4 of 12 s, 640x360 at 30 fps: a face that moves and speaks, counter, flash and beep."""
+    return make_clip(tmp_path_factory.mktemp("clips") / "face.mp4", 12.0)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ its port answers, and is ended by its own pid. `stop` and `start` are a restart 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
@@ -248,10 +247,10 @@ class NginxRtmp(ChildServer):
         """Return the FLV file of what was published as `key`."""
         return self.folder / f"{key}.flv"
 
-    def read_stat(self) -> str:
+    def read_stat(self, timeout_s: float = 5.0) -> str:
         """Return the XML of the statistics page."""
         url = f"http://{HOST}:{self.http_port}/stat"
-        with urllib.request.urlopen(url, timeout=5) as response:
+        with urllib.request.urlopen(url, timeout=timeout_s) as response:
             return str(response.read().decode())
 
     def count_bytes_in(self, key: str = "stream") -> int:
@@ -382,83 +381,3 @@ class BackgroundRecording:
         if self._result is None:
             pytest.fail(f"the reader did not end within {timeout_s} s")
         return self._result
-
-
-_MUTE_SDP = (
-    "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=mute\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n"
-    "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n"
-    "a=fmtp:96 packetization-mode=1;sprop-parameter-sets=Z0LAHtkDxWhAAAADAEAAAAwDxYuS,aMuMsg==\r\n"
-    "a=control:track0\r\n"
-)
-
-
-class MuteRtspServer:
-    """An RTSP server that answers every request and never sends a packet of media (case C31).
-
-    With `status` it answers every DESCRIBE with that line instead, e.g. `401 Unauthorized`;
-    `describes` counts them, so a test sees whether a wrong password is hammered.
-    """
-
-    def __init__(self, status: str = "") -> None:
-        self.port = find_free_port()
-        self.describes = 0
-        self._status = status
-        self._sockets: list[socket.socket] = []
-
-    @property
-    def url(self) -> str:
-        """Where it is."""
-        return f"rtsp://{HOST}:{self.port}/mute"
-
-    def __enter__(self) -> Self:
-        self._listener = socket.create_server((HOST, self.port))
-        threading.Thread(target=self._accept, name="livefuse-test-mute-rtsp", daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for sock in [self._listener, *self._sockets]:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-            sock.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                sock, _ = self._listener.accept()
-                self._sockets.append(sock)
-                threading.Thread(
-                    target=self._serve, args=(sock,), name="livefuse-test-mute-client", daemon=True
-                ).start()
-
-    def _serve(self, sock: socket.socket) -> None:
-        pending = b""
-        with contextlib.suppress(OSError):
-            while data := sock.recv(4096):
-                pending += data
-                while b"\r\n\r\n" in pending:
-                    request, _, pending = pending.partition(b"\r\n\r\n")
-                    sock.sendall(self._answer(request.decode("latin-1")).encode())
-
-    def _answer(self, request: str) -> str:
-        method = request.split(" ", 1)[0]
-        sequence = re.findall(r"CSeq: *(\d+)", request, re.IGNORECASE)[0]
-        head = f"RTSP/1.0 200 OK\r\nCSeq: {sequence}\r\n"
-        if method == "OPTIONS":
-            return f"{head}Public: OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN\r\n\r\n"
-        if method == "DESCRIBE":
-            self.describes += 1
-            if self._status:
-                challenge = 'WWW-Authenticate: Basic realm="mute"\r\n'
-                return f"RTSP/1.0 {self._status}\r\nCSeq: {sequence}\r\n{challenge}\r\n"
-            size = len(_MUTE_SDP)
-            return (
-                f"{head}Content-Base: {self.url}/\r\nContent-Type: application/sdp\r\n"
-                f"Content-Length: {size}\r\n\r\n{_MUTE_SDP}"
-            )
-        if method == "SETUP":
-            transport = re.findall(r"Transport: *([^\r\n]+)", request, re.IGNORECASE)[0]
-            if "TCP" not in transport:
-                ports = f"{find_free_port(socket.SOCK_DGRAM)}-{find_free_port(socket.SOCK_DGRAM)}"
-                transport = f"{transport};server_port={ports}"
-            return f"{head}Transport: {transport}\r\nSession: 1\r\n\r\n"
-        return f"{head}Session: 1\r\n\r\n"
