@@ -26,6 +26,7 @@ def create_app() -> App:
     app = App(
         name="livefuse",
         help="A live stream in, a filter on the faces in it, and on it goes, with its sound.",
+        help_format="plaintext",  # Markdown would be read by a library that takes 0.1 s to load
         version=__version__,
         suppress_keyboard_interrupt=False,
         result_action="return_value",

@@ -78,17 +78,14 @@ def _check_python(_config: Config) -> list[Check]:
 
 
 def _check_codecs(config: Config) -> list[Check]:
-    from livefuse.publish.encode import describe_encoders  # noqa: PLC0415 - loads FFmpeg
+    from livefuse.publish.encode import CANDIDATES, find_candidate, probe_candidate  # noqa: PLC0415 - loads FFmpeg
 
-    version = importlib.metadata.version("av")
-    checks = [Check("ok", "av", version)]
-    encoders = describe_encoders(config.encode)
-    usable = [name for name, reason in encoders.items() if not reason]
-    if usable:
-        checks.append(Check("ok", "encoders", ", ".join(usable)))
-    else:
-        checks.append(Check("problem", "encoders", "none opens", "run scripts/setup again"))
-    return checks
+    usable = [c.encoder for c in CANDIDATES if not probe_candidate(c)]
+    chosen = find_candidate(config.encode).encoder
+    return [
+        Check("ok", "av", importlib.metadata.version("av")),
+        Check("ok", "encoders", f"{', '.join(usable)} (in use: {chosen})"),
+    ]
 
 
 def _check_runtime(_config: Config) -> list[Check]:

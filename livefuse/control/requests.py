@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from livefuse.config import Config, Mode, load_config
+from livefuse.config import load_config
+from livefuse.control.figures import check_writable
 from livefuse.errors import ConfigError, TokenError
 from livefuse.token import check_operations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
+
+    from livefuse.config import Config, Mode
 
 _FROM_ENVIRONMENT: Final = "env:"
 NO_OPERATIONS: Final = "none"
@@ -106,40 +108,3 @@ def parse_operations(text: str) -> tuple[str, ...]:
     if not names:
         raise TokenError("--operations names none", hint="write none to leave faces bare")
     return () if names == [NO_OPERATIONS] else check_operations(names)
-
-
-def check_writable(path: Path) -> None:
-    """Try whether a file can be made where `path` is to be.
-
-    Raises:
-        ConfigError: it cannot.
-    """
-    hint = "choose another place for --stats"
-    if path.is_dir():
-        raise ConfigError(f"{path} is a folder", hint=hint)
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
-            pass
-    except OSError as error:
-        reason = error.strerror or "not writable"
-        raise ConfigError(f"cannot write {path} ({reason})", hint=hint) from None
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Put `data` at `path`, whole or not at all.
-
-    Raises:
-        ConfigError: it cannot be written.
-    """
-    try:
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            temporary = Path(file.name)
-            file.write(data)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write {path} ({error.strerror})", hint="choose another place for --stats"
-        ) from None

@@ -11,15 +11,16 @@ import uvloop
 from livefuse.clock import SystemClock
 from livefuse.control.background import call_in_thread, catch_signals
 from livefuse.control.console import complain, say
+from livefuse.control.figures import merge_last, write_atomically
 from livefuse.control.http import HttpServer
 from livefuse.control.panel import REFRESH_S, Reporter, create_reporter, format_end
-from livefuse.control.requests import write_atomically
 from livefuse.job import Job, JobSpec
-from livefuse.telemetry import Statistics, set_up_logging
+from livefuse.telemetry import set_up_logging
 from livefuse.workers.local import Worker
 
 if TYPE_CHECKING:
     from livefuse.control.requests import RunRequest
+    from livefuse.telemetry import Statistics
 
 JOB_ID: Final = "main"
 
@@ -128,16 +129,3 @@ class _Session:
             raise job.error
         if not self._request.quiet:
             say(format_end(stats))
-
-
-def merge_last(stats: Statistics, last: Statistics | None) -> Statistics:
-    """Return final counts with the rates and connections of the moment before a wanted stop."""
-    if last is None:
-        return stats
-    outputs = [
-        {**now, "state": then["state"], "connected": then["connected"]}
-        for now, then in zip(stats.outputs, last.outputs, strict=False)
-    ]
-    return msgspec.structs.replace(
-        stats, fps_in=last.fps_in, fps_out=last.fps_out, faces=last.faces, outputs=outputs
-    )

@@ -1,0 +1,64 @@
+"""The figures that `--stats` leaves behind: what stands in them, and how they reach the disk."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from livefuse.errors import ConfigError
+
+if TYPE_CHECKING:
+    from livefuse.telemetry import Statistics
+
+
+def merge_last(stats: Statistics, last: Statistics | None) -> Statistics:
+    """Return final counts with the rates and connections of the moment before a wanted stop."""
+    if last is None:
+        return stats
+    outputs = [
+        {**now, "state": then["state"], "connected": then["connected"]}
+        for now, then in zip(stats.outputs, last.outputs, strict=False)
+    ]
+    return msgspec.structs.replace(
+        stats, fps_in=last.fps_in, fps_out=last.fps_out, faces=last.faces, outputs=outputs
+    )
+
+
+def check_writable(path: Path) -> None:
+    """Try whether a file can be made where `path` is to be.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    hint = "choose another place for --stats"
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder", hint=hint)
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+            pass
+    except OSError as error:
+        reason = error.strerror or "not writable"
+        raise ConfigError(f"cannot write {path} ({reason})", hint=hint) from None
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Put `data` at `path`, whole or not at all.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            temporary = Path(file.name)
+            file.write(data)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {path} ({error.strerror})", hint="choose another place for --stats"
+        ) from None

@@ -1,0 +1,112 @@
+"""Rate and delay both, the step that costs most by name (C07), outputs and the URL (C58)."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from livefuse.control.figures import merge_last
+from livefuse.control.panel import (
+    LineReporter,
+    PanelReporter,
+    QuietReporter,
+    create_reporter,
+    describe_output,
+    draw_panel,
+    format_end,
+    format_line,
+)
+from livefuse.telemetry import Percentiles
+from tests.unit.control.figures import OUTPUT, make_statistics
+
+WATCH = ["http://127.0.0.1:8090/jobs/main/live.flv"]
+
+
+def draw(stats, width=80):
+    console = Console(file=io.StringIO(), width=width)
+    console.print(draw_panel(stats, WATCH))
+    return console.file.getvalue()
+
+
+def test_the_panel_shows_all_a_person_needs():
+    text = draw(make_statistics())
+    for part in (
+        "30.0 fps in, 29.7 fps out",
+        "p50 8.0 p95 12.5 ms",
+        "3 (late 3)",
+        "rtmp://host/app/***",
+        "reconnects 2",
+        "note: the picture was cropped",
+        WATCH[0],
+    ):
+        assert part in text
+    (line,) = [line for line in text.splitlines() if "costs most" in line]
+    assert "detect" in line
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_markup_in_foreign_words_is_not_obeyed():
+    text = draw(make_statistics(source="[red]x[/red]", notes=["[bold]n[/bold]"]))
+    assert "[red]x[/red]" in text
+    assert "[bold]n[/bold]" in text
+
+
+def test_a_job_without_frames_yet_is_drawn():
+    none = Percentiles(0.0, 0.0, 0.0, 0)
+    text = draw(make_statistics(latency=none, latency_recent=none, steps={}, outputs=[], media={}))
+    assert "not known yet" in text
+
+
+def test_the_line_is_one_line():
+    line = format_line(make_statistics())
+    assert "\n" not in line
+    assert "29.7 out" in line
+    assert "outputs 1 of 1 connected" in line
+    assert "dropped 3 (late 3)" in format_end(make_statistics())
+
+
+def test_lines_come_every_five_seconds_at_most(capsys):
+    reporter = LineReporter()
+    with reporter:
+        for tenth in range(0, 200, 5):
+            reporter.update(make_statistics(seconds=tenth / 10))
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_a_pipe_gets_lines_and_quiet_gets_nothing(capsys):
+    assert isinstance(create_reporter(WATCH, quiet=False), LineReporter)
+    quiet = create_reporter(WATCH, quiet=True)
+    assert type(quiet) is QuietReporter
+    with quiet:
+        quiet.update(make_statistics(seconds=100))
+    assert capsys.readouterr().out == ""
+
+
+def test_a_panel_can_be_updated_and_closed(capsys):
+    with PanelReporter(WATCH) as panel:
+        panel.update(make_statistics())
+    panel.update(make_statistics())
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, "live, reconnects 2"),
+        ({"connected": False, "state": "connecting"}, "connecting, not connected"),
+        ({"connected": False, "state": "refused", "error": "wrong key"}, "wrong key"),
+    ],
+)
+def test_an_output_is_told_in_words(change, words):
+    assert words in describe_output({**OUTPUT, **change})
+
+
+def test_a_wanted_stop_keeps_the_last_rates():
+    last = make_statistics()
+    closed = {**OUTPUT, "state": "closed", "connected": False, "packets": 12}
+    stats = make_statistics(fps_out=0.0, frames_out=299, state="stopped", outputs=[closed])
+    merged = merge_last(stats, last)
+    assert (merged.fps_out, merged.frames_out, merged.state) == (29.7, 299, "stopped")
+    assert merged.outputs[0]["connected"] is True
+    assert merged.outputs[0]["packets"] == 12
+    assert merge_last(stats, None) is stats

@@ -1,0 +1,86 @@
+"""What the command line asks for is checked before anything starts."""
+
+import msgspec
+import pytest
+
+from livefuse.config import Config
+from livefuse.control.figures import check_writable, write_atomically
+from livefuse.control.requests import create_request, parse_operations, resolve_url
+from livefuse.errors import ConfigError, TokenError
+
+PLAIN = {
+    "operations": "detect,blur",
+    "config": None,
+    "settings": (),
+    "mode": None,
+    "for_s": None,
+    "stats": None,
+    "quiet": False,
+}
+
+
+def test_a_plain_request_has_the_defaults():
+    request = create_request("in.mp4", ["out.mp4"], **PLAIN)
+    assert request.operations == ("detect", "blur")
+    assert request.config == Config()
+    assert request.mode == "auto"
+
+
+def test_the_mode_of_the_command_line_wins():
+    options = {**PLAIN, "settings": ["ring.mode=live"]}
+    assert create_request("a", ["b"], **options).mode == "live"
+    assert create_request("a", ["b"], **{**options, "mode": "every_frame"}).mode == "every_frame"
+
+
+def test_a_secret_can_stay_in_the_environment(monkeypatch):
+    monkeypatch.setenv("MY_TARGET", "rtmp://h/app/key")
+    assert resolve_url("env:MY_TARGET") == "rtmp://h/app/key"
+
+
+@pytest.mark.parametrize("text", ["env:NOT_THERE_AT_ALL", "env:", "", "  "])
+def test_no_url_is_said(text):
+    with pytest.raises(ConfigError):
+        resolve_url(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("detect,blur", ("detect", "blur")), (" detect , blur ", ("detect", "blur")), ("none", ())],
+)
+def test_operations_are_read(text, names):
+    assert parse_operations(text) == names
+
+
+@pytest.mark.parametrize("text", ["", ",", "blur", "blur,detect", "none,blur", "detect,detect"])
+def test_an_empty_or_wrong_list_never_means_no_cover(text):
+    with pytest.raises(TokenError):
+        parse_operations(text)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0])
+def test_a_length_of_nothing_is_refused(seconds):
+    with pytest.raises(ConfigError, match="--for"):
+        create_request("a", ["b"], **{**PLAIN, "for_s": seconds})
+
+
+def test_a_stream_to_nowhere_is_refused():
+    with pytest.raises(ConfigError, match="nowhere"):
+        create_request("a", [], **{**PLAIN, "settings": ["http.enabled=false"]})
+    assert create_request("a", [], **PLAIN).targets == ()
+
+
+def test_figures_need_a_place(tmp_path):
+    check_writable(tmp_path / "figures.json")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ConfigError, match="folder"):
+        check_writable(tmp_path)
+    with pytest.raises(ConfigError, match="cannot write"):
+        check_writable(tmp_path / "no" / "figures.json")
+
+
+def test_figures_are_written_whole(tmp_path):
+    path = tmp_path / "figures.json"
+    path.write_text("old")
+    write_atomically(path, msgspec.json.encode({"a": 1}))
+    assert msgspec.json.decode(path.read_bytes()) == {"a": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["figures.json"]
