@@ -39,6 +39,8 @@ class IngestConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     camera_size: Annotated[str, msgspec.Meta(pattern=r"^[1-9]\d{1,4}x[1-9]\d{1,4}$")] = "1280x720"
     camera_fps: Positive = 30
     audio: bool = True
+    tls_verify: bool = True
+    ca_file: str = ""
 
 
 class RingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

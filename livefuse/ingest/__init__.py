@@ -1,1 +1,157 @@
-"""ingest."""
+"""Frames in. `create_ingest` chooses the way by the URL's scheme; nothing is opened yet.
+
+    rtsp rtsps rtmp rtmps http https hls udp tcp srt    dialled (pull)
+    listen:rtmp://HOST:PORT/APP/KEY                     waited for: OBS pushes to us
+    a path, file://PATH                                 a file
+    camera:NAME                                         a camera of this machine
+    test: demo:                                         made here: a test picture, a talking head
+
+`hls://...` is `https://...` of a playlist. The prefix `listen:` alone tells listening from pulling.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from livefuse.errors import ConfigError
+from livefuse.redact import redact_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from livefuse.clock import Clock
+    from livefuse.config import IngestConfig
+    from livefuse.ingest.base import Ingest
+
+PULL_SCHEMES: Final = (
+    "rtsp", "rtsps", "rtmp", "rtmps", "http", "https", "hls", "udp", "tcp", "srt",
+)  # fmt: skip
+_LOCAL_SCHEMES: Final = ("camera", "test", "demo", "listen")
+SCHEMES: Final = (*PULL_SCHEMES, "file", *_LOCAL_SCHEMES)
+_LISTEN: Final = "listen:"
+
+
+def create_ingest(
+    url: str, config: IngestConfig, clock: Clock, *, paced: bool, every_frame: bool
+) -> Ingest:
+    """Return the way in for `url`, unopened.
+
+    Args:
+        url: Where frames come from; it may hold secrets.
+        config: The section `ingest`.
+        clock: What time it is.
+        paced: Whether a file or made picture goes at its own speed, as for a live output.
+        every_frame: Whether no frame may be lost and the ingest waits for the pipeline.
+
+    Raises:
+        ConfigError: the URL cannot be used.
+    """
+    check_url(url)
+    makers: dict[str, Callable[[], Ingest]] = {
+        "camera": lambda: _create_camera(url, config, clock),
+        "test": lambda: _create_synthetic(url, config, clock, paced=paced),
+        "demo": lambda: _create_synthetic(url, config, clock, paced=paced),
+        "listen": lambda: _create_listen(url, config, clock),
+        "file": lambda: _create_file(url, config, clock, paced=paced, every_frame=every_frame),
+    }
+    make = makers.get(get_kind(url))
+    return make() if make is not None else _create_pull(url, config, clock)
+
+
+def is_live_url(url: str) -> bool:
+    """Say whether `url` is anything but a file."""
+    return get_kind(url) != "file"
+
+
+def get_kind(url: str) -> str:
+    """Return the scheme of `url` in lower case, one of `SCHEMES` if known; `file` for a path."""
+    head, colon, _ = url.partition(":")
+    scheme = head.lower()
+    if colon and (scheme in _LOCAL_SCHEMES or url.startswith(f"{head}://")):
+        return scheme
+    return "file"
+
+
+def check_url(url: str) -> None:
+    """Check all that can be known of `url` without opening it.
+
+    Raises:
+        ConfigError: unknown scheme (the nearest is named), no host, a wrong port, an SRT URL
+            without its program, a listener without app and key.
+    """
+    kind = get_kind(url)
+    if not url or kind not in SCHEMES:
+        near = difflib.get_close_matches(kind, SCHEMES, n=1)
+        guess = f"did you mean {near[0]}? " if near else ""
+        raise ConfigError(
+            f"unknown input {redact_url(url)!r}" if url else "the input is empty",
+            hint=f"{guess}choose from {', '.join(SCHEMES)}, or a path",
+        )
+    if kind in PULL_SCHEMES:
+        _check_address(url)
+    elif kind == "listen":
+        _check_listen(url.removeprefix(_LISTEN))
+    if kind == "srt":
+        from livefuse.ingest.srt import check_srt_url  # noqa: PLC0415 - only SRT needs it
+
+        check_srt_url(url)
+
+
+def _check_address(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        has_host, _ = bool(parts.hostname), parts.port
+    except ValueError:
+        has_host = False
+    # udp://:5000 and udp://@:5000 receive on all addresses.
+    if not has_host and get_kind(url) != "udp":
+        raise ConfigError(
+            f"{redact_url(url)} has no usable host or port", hint="write SCHEME://HOST:PORT/PATH"
+        )
+
+
+def _check_listen(url: str) -> None:
+    path = urlsplit(url).path.strip("/")
+    if not url.startswith("rtmp://") or path.count("/") < 1:
+        raise ConfigError(
+            f"cannot listen on {redact_url(url)}",
+            hint="write listen:rtmp://127.0.0.1:1935/APP/KEY",
+        )
+    _check_address(url)
+
+
+# Each way in is imported when it is used: a file job needs no camera, a camera no RTMP.
+
+
+def _create_pull(url: str, config: IngestConfig, clock: Clock) -> Ingest:
+    from livefuse.ingest.pull import PullIngest  # noqa: PLC0415
+
+    return PullIngest(url, config, clock)
+
+
+def _create_file(
+    url: str, config: IngestConfig, clock: Clock, *, paced: bool, every_frame: bool
+) -> Ingest:
+    from livefuse.ingest.file import FileIngest  # noqa: PLC0415
+
+    return FileIngest(url, config, clock, paced=paced, every_frame=every_frame)
+
+
+def _create_listen(url: str, config: IngestConfig, clock: Clock) -> Ingest:
+    from livefuse.ingest.listen import ListenIngest  # noqa: PLC0415
+
+    return ListenIngest(url, config, clock)
+
+
+def _create_camera(url: str, config: IngestConfig, clock: Clock) -> Ingest:
+    from livefuse.ingest.camera import CameraIngest  # noqa: PLC0415
+
+    return CameraIngest(url, config, clock)
+
+
+def _create_synthetic(url: str, config: IngestConfig, clock: Clock, *, paced: bool) -> Ingest:
+    from livefuse.ingest.synthetic import SyntheticIngest  # noqa: PLC0415
+
+    return SyntheticIngest(url, config, clock, paced=paced)

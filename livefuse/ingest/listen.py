@@ -1,0 +1,230 @@
+"""Be the RTMP server that OBS pushes to: `listen:rtmp://127.0.0.1:1935/live/key`.
+
+FFmpeg's listener holds the thread it runs in until somebody comes, so it lives in a child process
+(`livefuse.ingest.listener`), which takes one push and ends; the next push gets a new child. Only
+the host of the URL is bound, and only its app and stream key are let in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+from typing import IO, TYPE_CHECKING, Final, cast
+from urllib.parse import urlsplit
+
+import av
+import msgspec
+from av.codec.context import CodecContext
+
+from livefuse.clock import NS_PER_MS
+from livefuse.errors import (
+    IngestAuthError,
+    IngestConnectError,
+    IngestError,
+    IngestUnsupportedError,
+)
+from livefuse.frame import TIME_BASE_HZ
+from livefuse.ingest.listener import NO_STAMP, Hello, Order
+from livefuse.ingest.play import Play
+from livefuse.ingest.reader import Reader
+from livefuse.ingest.source import Source, build_options, set_up_decoder
+from livefuse.ingest.stage import DecodeStage
+from livefuse.packet import Packet, encode_info, iter_messages
+from livefuse.redact import redact_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from av.stream import Stream
+    from av.video.codeccontext import VideoCodecContext
+
+    from livefuse.clock import Clock
+    from livefuse.config import IngestConfig
+    from livefuse.ingest.base import IngestSink
+    from livefuse.packet import AudioInfo, VideoInfo
+
+PREFIX: Final = "listen:"
+_TIME_BASE: Final = Fraction(1, TIME_BASE_HZ)
+_RTMP_PORT: Final = 1935
+_VIDEO, _AUDIO = 0, 1
+_RETRY_NS: Final = 1000 * NS_PER_MS
+_JOIN_S: Final = 1.0
+
+
+class ListenIngest:
+    """Waits for a push, takes it, waits for the next, until stopped."""
+
+    def __init__(self, url: str, config: IngestConfig, clock: Clock) -> None:
+        self._url = url.removeprefix(PREFIX)
+        self._config = config
+        self._clock = clock
+        self._stopping = threading.Event()
+        self._reader: Reader | None = None
+
+    def run(self, sink: IngestSink) -> None:
+        """Fill `sink` from one push after the other until stopped.
+
+        Raises:
+            IngestConnectError: the address cannot be listened on.
+        """
+        check_address(self._url)
+        stage = DecodeStage(sink, self._config, self._clock, self._stopping, is_live=True)
+        sink.on_state("connecting")
+        while not self._stopping.is_set():
+            before = stage.frames
+            error = self._play(sink, stage)
+            if self._stopping.is_set():
+                break
+            if stage.frames > before:
+                sink.count("reconnect")
+            else:
+                self._clock.wait(self._stopping, _RETRY_NS)
+            sink.on_state("lost" if stage.has_media else "connecting", error)
+        sink.on_state("ended")
+
+    def stop(self) -> None:
+        """Ask `run` to return; from any thread, returns at once."""
+        self._stopping.set()
+        reader = self._reader
+        if reader is not None:
+            reader.interrupt()
+
+    def _play(self, sink: IngestSink, stage: DecodeStage) -> IngestError | None:
+        child = _ListenChild(self._url, self._config)
+        reader = self._reader = Reader(child.open_source, self._clock, cancel=child.stop)
+        try:
+            play = Play(self._url, self._config, self._clock, self._stopping, sink, stage)
+            play.run(reader, waits_for_ever=True)
+        except IngestError as error:
+            return error
+        finally:
+            reader.close()
+        return None
+
+
+class _ListenChild:
+    """The process that listens. `open_source` blocks the reader's thread until somebody pushes."""
+
+    def __init__(self, url: str, config: IngestConfig) -> None:
+        self._url = url
+        self._config = config
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "livefuse.ingest.listener"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        options = build_options("rtmp", config, is_live=True) | {"listen": "1"}
+        order = Order(url, config.read_timeout_ms, options)
+        # Kept open: its end tells the child that this process is gone.
+        self._stdin = cast("IO[bytes]", self._process.stdin)
+        with contextlib.suppress(BrokenPipeError):
+            self._stdin.write(encode_info(order))
+            self._stdin.flush()
+        self._stdout = cast("IO[bytes]", self._process.stdout)
+
+    def open_source(self) -> Source:
+        """Return the push as a source.
+
+        Raises:
+            IngestError: the address is taken, the key is another one, or there is no video.
+        """
+        messages = iter_messages(self._stdout)
+        first = next(messages, b"")
+        try:
+            hello = msgspec.msgpack.decode(cast("bytes", first), type=Hello)
+        except (msgspec.DecodeError, msgspec.ValidationError, TypeError):
+            hello = Hello(fault="gone")
+        if hello.streams is None or hello.streams.video is None:
+            self.close()
+            raise describe_fault(hello.fault, self._url)
+        return self._create_source(hello.streams.video, hello.streams.audio, messages)
+
+    def stop(self) -> None:
+        """End the process by its own id and wait for it a moment; twice is once."""
+        if self._process.poll() is None:
+            self._process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_JOIN_S)
+
+    def close(self) -> None:
+        """End the process and give back its pipes; from the reading thread."""
+        self.stop()
+        self._stdout.close()
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+
+    def _create_source(
+        self, video: VideoInfo, audio: AudioInfo | None, messages: Iterator[Packet | bytes]
+    ) -> Source:
+        decoder = cast("VideoCodecContext", CodecContext.create(video.codec, "r"))
+        if video.extradata:
+            decoder.extradata = video.extradata
+        set_up_decoder(decoder, self._config, is_live=True)
+        return Source(
+            url=self._url,
+            decoder=decoder,
+            video_index=_VIDEO,
+            time_base=_TIME_BASE,
+            audio_index=_AUDIO if audio is not None else None,
+            audio=audio if self._config.audio else None,
+            fps=video.fps_num / video.fps_den,
+            aspect=None,
+            decoder_name=decoder.name,
+            packets=_iter_packets(messages),
+            close=self.close,
+        )
+
+
+def check_address(url: str) -> None:
+    """Bind the address of `url` for a moment, to say what is wrong with it in words.
+
+    Raises:
+        IngestConnectError: no such host, not an address of this machine, or the port is taken.
+    """
+    parts = urlsplit(url)
+    try:
+        with socket.create_server((parts.hostname or "", parts.port or _RTMP_PORT)):
+            pass
+    except OSError as error:
+        raise describe_fault(error.strerror or "no such address", url) from None
+
+
+def describe_fault(fault: str, url: str) -> IngestError:
+    """Return the error for what the child said."""
+    shown = redact_url(url)
+    if fault == "key":
+        return IngestAuthError(
+            f"a push to {shown} came with another app or stream key and was refused",
+            hint="use the server and stream key of the listen: URL in OBS",
+        )
+    if fault == "no_video":
+        return IngestUnsupportedError(
+            f"a push to {shown} had no video", hint="add a video source in OBS"
+        )
+    if fault and fault != "gone":
+        return IngestConnectError(
+            f"cannot listen on {shown} ({fault})",
+            hint="choose a free port and an address of this machine",
+        )
+    return IngestError(
+        f"a push to {shown} ended before its first picture", hint="start streaming again in OBS"
+    )
+
+
+def _iter_packets(messages: Iterator[Packet | bytes]) -> Iterator[av.Packet[Stream]]:
+    """Yield PyAV packets for the decoder; their stream index tells the kind."""
+    for message in messages:
+        if isinstance(message, Packet):
+            packet: av.Packet[Stream] = av.Packet(message.data)
+            packet.time_base = _TIME_BASE
+            packet.pts = None if message.pts == NO_STAMP else message.pts
+            packet.dts = None if message.dts == NO_STAMP else message.dts
+            packet.duration = message.duration
+            packet.is_keyframe = message.is_keyframe
+            packet.stream_index = _VIDEO if message.kind == "video" else _AUDIO
+            yield packet

@@ -1,0 +1,42 @@
+"""Let packets go at the speed of their time stamps: a file becomes a live stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from livefuse.clock import NS_PER_S
+from livefuse.frame import TIME_BASE_HZ
+from livefuse.ingest.timeline import to_ticks
+
+if TYPE_CHECKING:
+    import threading
+    from fractions import Fraction
+
+    from livefuse.clock import Clock
+
+_MAX_LATE_NS: Final = NS_PER_S
+_MAX_AHEAD_NS: Final = 10 * NS_PER_S
+
+
+class Pacer:
+    """Remembers which moment stands for which stamp; a break in the stamps starts it anew."""
+
+    def __init__(self, clock: Clock, stopping: threading.Event) -> None:
+        self._clock = clock
+        self._stopping = stopping
+        self._start_ns: int | None = None
+
+    def wait_for(self, stamp: int | None, time_base: Fraction | None) -> int:
+        """Wait until `stamp` is due, or `stopping`; return the time then, in ns."""
+        now = self._clock.now_ns()
+        if stamp is None or not time_base:
+            return now
+        at_ns = to_ticks(stamp, time_base) * NS_PER_S // TIME_BASE_HZ
+        if self._start_ns is None:
+            self._start_ns = now - at_ns
+        ahead = self._start_ns + at_ns - now
+        if not -_MAX_LATE_NS <= ahead <= _MAX_AHEAD_NS:
+            self._start_ns, ahead = now - at_ns, 0
+        if ahead > 0:
+            self._clock.wait(self._stopping, ahead)
+        return self._clock.now_ns()

@@ -1,0 +1,148 @@
+"""Dial a live source and stay with it: RTSP, RTMP, HTTP, HLS, UDP, TCP, SRT by FFmpeg."""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from livefuse.clock import NS_PER_MS
+from livefuse.errors import IngestAuthError, IngestError, IngestUnsupportedError
+from livefuse.ingest.play import Play
+from livefuse.ingest.reader import Reader
+from livefuse.ingest.source import find_hardware, get_scheme, open_source
+from livefuse.ingest.srt import SrtChild
+from livefuse.ingest.stage import DecodeStage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from livefuse.clock import Clock
+    from livefuse.config import IngestConfig
+    from livefuse.ingest.base import IngestSink
+    from livefuse.ingest.source import Source
+
+_BACKOFF_SHARE: Final = 0.1
+_JITTER: Final = 0.2
+_SCHEMES_OF_FFMPEG: Final = {"hls": "https"}
+
+
+class PullIngest:
+    """A live source by its URL. The first failure is raised; after a later one it dials again."""
+
+    def __init__(
+        self,
+        url: str,
+        config: IngestConfig,
+        clock: Clock,
+        *,
+        choose: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self._url = url
+        self._config = config
+        self._clock = clock
+        self._choose = choose
+        self._stopping = threading.Event()
+        self._reader: Reader | None = None
+        self._uses_hardware = True
+
+    def run(self, sink: IngestSink) -> None:
+        """Fill `sink` until stopped, or until a file over HTTP is through.
+
+        Raises:
+            IngestError: it could not be opened the first time.
+        """
+        stage = DecodeStage(sink, self._config, self._clock, self._stopping, is_live=True)
+        lost_ns: int | None = None
+        while not self._stopping.is_set():
+            sink.on_state("connecting")
+            before = stage.frames
+            error = self._play(sink, stage)
+            if error is None or self._stopping.is_set():
+                break
+            if self._gives_up_hardware(error, stage):
+                continue
+            if not stage.has_media:
+                raise error
+            sink.on_state("lost", error)
+            sink.count("reconnect")
+            if lost_ns is None or stage.frames > before:
+                lost_ns = self._clock.now_ns()
+            self._clock.wait(self._stopping, self._get_delay_ns(error, lost_ns))
+        sink.on_state("ended")
+
+    def stop(self) -> None:
+        """Ask `run` to return; from any thread, returns at once."""
+        self._stopping.set()
+        reader = self._reader
+        if reader is not None:
+            reader.interrupt()
+
+    def _play(self, sink: IngestSink, stage: DecodeStage) -> IngestError | None:
+        """Live through one connection; return why it ended, None for a true end."""
+        reader = None
+        try:
+            reader = self._reader = self._create_reader()
+            Play(self._url, self._config, self._clock, self._stopping, sink, stage).run(reader)
+        except IngestError as error:
+            return error
+        finally:
+            if reader is not None:
+                reader.close()
+        return None
+
+    def _create_reader(self) -> Reader:
+        if get_scheme(self._url) == "srt":
+            child = SrtChild(self._url)
+            return Reader(lambda: self._open_srt(child), self._clock, cancel=child.stop)
+        scheme, _, rest = self._url.partition("://")
+        target = f"{_SCHEMES_OF_FFMPEG.get(scheme.lower(), scheme)}://{rest}"
+        return Reader(lambda: self._open(target), self._clock)
+
+    def _open_srt(self, child: SrtChild) -> Source:
+        try:
+            source = self._open(child.stream)
+        except BaseException:
+            child.close()
+            raise
+
+        def close() -> None:
+            source.close()
+            child.close()
+
+        return replace(source, close=close)
+
+    def _open(self, target: object) -> Source:
+        """Open in the reader's thread; a hardware decoder that fails is not tried again."""
+        hardware = find_hardware(self._config) if self._uses_hardware else None
+        if hardware is not None:
+            try:
+                return open_source(
+                    target, self._config, is_live=True, url=self._url, hardware=hardware
+                )
+            except (OSError, RuntimeError, ValueError):
+                self._uses_hardware = False
+        return open_source(target, self._config, is_live=True, url=self._url)
+
+    def _gives_up_hardware(self, error: IngestError, stage: DecodeStage) -> bool:
+        """Say whether to open again without hardware, as that decoder gave no picture."""
+        is_first = self._uses_hardware and not stage.has_media
+        if not (is_first and isinstance(error, IngestUnsupportedError)):
+            return False
+        self._uses_hardware = False
+        return find_hardware(self._config) is not None
+
+    def _get_delay_ns(self, error: IngestError, lost_ns: int) -> int:
+        """Return a tenth of the time since the loss, within the bounds, give or take a fifth.
+
+        So a source that is back after half a minute is back on the air within five seconds, and
+        one that is gone for good is asked seldom. A wrong password is asked as seldom as allowed.
+        """
+        longest = self._config.reconnect_max_ms * NS_PER_MS
+        shortest = min(self._config.reconnect_min_ms * NS_PER_MS, longest)
+        if isinstance(error, IngestAuthError):
+            return longest
+        wanted = (self._clock.now_ns() - lost_ns) * _BACKOFF_SHARE
+        jitter = self._choose(1 - _JITTER, 1 + _JITTER)
+        return int(min(max(wanted * jitter, shortest * jitter), longest))

@@ -1,0 +1,211 @@
+"""Open a URL with FFmpeg's low-latency options and say what is in it."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import av
+import av.error
+import av.logging
+from av.codec.context import Flags, ThreadType
+from av.codec.hwaccel import HWAccel
+from av.stream import Discard, Disposition
+
+from livefuse.ingest.diagnose import create_codec_error, create_no_video_error
+from livefuse.ingest.sound import describe_sound
+from livefuse.ingest.timeline import to_ticks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.stream import Stream
+    from av.video.codeccontext import VideoCodecContext
+    from av.video.stream import VideoStream
+
+    from livefuse.config import IngestConfig
+    from livefuse.packet import AudioInfo
+
+# FFmpeg prints URLs with their passwords and keys.
+av.logging.set_level(None)
+
+_TLS_SCHEMES: Final = frozenset({"https", "rtmps", "rtsps", "hls"})
+_PACED_SCHEMES: Final = frozenset({"http", "https", "hls"})
+_RTSP_OPTIONS: Final = {"max_delay": "200000"}
+_UDP_OPTIONS: Final = {"overrun_nonfatal": "1", "fifo_size": "50000"}
+_MAX_FPS: Final = 240
+_DEFAULT_FPS: Final = 30.0
+
+
+@dataclass(slots=True)
+class Source:
+    """An opened input: how to decode its pictures, what sound there is, how it behaves.
+
+    `is_bursty` means that it comes in pieces of seconds (HLS, a file over HTTP), so it has to be
+    paced by its time stamps. `is_finite` means that its end is an end, not a loss.
+    """
+
+    url: str
+    decoder: VideoCodecContext
+    video_index: int
+    time_base: Fraction | None
+    audio_index: int | None
+    audio: AudioInfo | None
+    fps: float
+    aspect: Fraction | None
+    decoder_name: str
+    packets: Iterator[Packet[Stream]]
+    close: Callable[[], None]
+    is_bursty: bool = False
+    is_finite: bool = False
+
+
+def open_source(
+    target: object,
+    config: IngestConfig,
+    *,
+    is_live: bool,
+    url: str,
+    hardware: HWAccel | None = None,
+    frame_threads: bool = False,
+) -> Source:
+    """Open `target` (an address or a file object) and choose its streams; `url` is for messages.
+
+    Blocks for as long as FFmpeg does: up to twice `open_timeout_ms`.
+
+    Raises:
+        av.error.FFmpegError, OSError: it cannot be opened.
+        IngestUnsupportedError: there is no video, or no decoder for it.
+    """
+    scheme = get_scheme(url)
+    container = av.open(
+        target,
+        mode="r",
+        format="mpegts" if scheme == "srt" else None,
+        options=build_options(scheme, config, is_live=is_live),
+        timeout=(config.open_timeout_ms / 1000, config.read_timeout_ms / 1000),
+        hwaccel=hardware,
+    )
+    try:
+        return _describe(container, config, url, is_live=is_live, frame_threads=frame_threads)
+    except BaseException:
+        container.close()
+        raise
+
+
+def get_scheme(url: str) -> str:
+    """Return the scheme in lower case; `file` for a path."""
+    return url.partition("://")[0].lower() if "://" in url else "file"
+
+
+def get_file_path(url: str) -> str:
+    """Return the path that a file URL or a plain path names."""
+    return url.removeprefix("file://") if url.startswith("file://") else url
+
+
+def build_options(scheme: str, config: IngestConfig, *, is_live: bool) -> dict[str, str]:
+    """Return FFmpeg's options for a URL of `scheme`.
+
+    What probing reads is kept, not thrown away as `fflags=nobuffer` does: it may hold the only
+    keyframe for seconds. The backlog of half a second is decoded at once and costs no latency.
+    """
+    if not is_live:
+        return {}
+    options = {
+        "probesize": str(config.probe_bytes),
+        "analyzeduration": str(config.analyze_ms * 1000),
+        "fpsprobesize": "0",
+    }
+    if scheme in {"rtsp", "rtsps"}:
+        options |= {"rtsp_transport": config.rtsp_transport} | _RTSP_OPTIONS
+    elif scheme == "udp":
+        options |= _UDP_OPTIONS
+    elif scheme in {"rtmp", "rtmps"}:
+        options["rtmp_live"] = "live"
+    if scheme in _TLS_SCHEMES and config.tls_verify:
+        authorities = config.ca_file or ssl.get_default_verify_paths().cafile
+        options |= {"tls_verify": "1"} | ({"ca_file": authorities} if authorities else {})
+    return options
+
+
+def find_hardware(config: IngestConfig) -> HWAccel | None:
+    """Return a hardware decoder worth trying, or None; looks for device files only."""
+    if config.hardware == "none":
+        return None
+    for device, kind in (("/dev/nvidiactl", "cuda"), ("/dev/dri/renderD128", "vaapi")):
+        if Path(device).exists():
+            return HWAccel(kind, allow_software_fallback=True)
+    return None
+
+
+def _describe(
+    container: InputContainer, config: IngestConfig, url: str, *, is_live: bool, frame_threads: bool
+) -> Source:
+    video = _choose_video(container)
+    if video is None:
+        raise create_no_video_error(url)
+    decoder = cast("VideoCodecContext | None", video.codec_context)
+    if decoder is None:
+        raise create_codec_error(url, "")
+    set_up_decoder(decoder, config, is_live=is_live, frame_threads=frame_threads)
+    audio = container.streams.best("audio", related=video) if config.audio else None
+    for stream in container.streams:
+        if stream is not video and stream is not audio:
+            stream.discard = Discard.all
+    scheme = get_scheme(url)
+    duration = container.duration or 0
+    is_finite = not is_live or (scheme in _PACED_SCHEMES and duration > 0)
+    return Source(
+        url=url,
+        decoder=decoder,
+        video_index=video.index,
+        time_base=video.time_base or None,
+        audio_index=audio.index if audio is not None else None,
+        audio=describe_sound(audio.codec_context) if audio is not None else None,
+        fps=read_fps(video.average_rate, video.guessed_rate),
+        aspect=decoder.sample_aspect_ratio or None,
+        decoder_name=decoder.name,
+        is_bursty=scheme in _PACED_SCHEMES and (duration > 0 or "hls" in container.format.name),
+        is_finite=is_finite,
+        packets=container.demux([video] if audio is None else [video, audio]),
+        close=container.close,
+    )
+
+
+def _choose_video(container: InputContainer) -> VideoStream | None:
+    """Return the best video stream that is not the cover picture of a song."""
+    moving = [
+        stream
+        for stream in container.streams.video
+        if not stream.disposition & Disposition.attached_pic
+    ]
+    best = container.streams.best("video")
+    return best if best in moving else next(iter(moving), None)
+
+
+def set_up_decoder(
+    decoder: VideoCodecContext, config: IngestConfig, *, is_live: bool, frame_threads: bool = False
+) -> None:
+    """Choose delay or speed: a live picture is wanted at once, those of a file soon."""
+    decoder.thread_count = config.decode_threads
+    if is_live:
+        decoder.flags |= Flags.low_delay
+    decoder.thread_type = ThreadType.FRAME if frame_threads else ThreadType.SLICE
+
+
+def read_fps(*rates: Fraction | None) -> float:
+    """Return the first believable rate, else 30."""
+    for rate in rates:
+        if rate and 1 <= rate <= _MAX_FPS:
+            return float(rate)
+    return _DEFAULT_FPS
+
+
+def to_step(fps: float) -> int:
+    """Return the usual distance of two pictures in 1/90000 s."""
+    return to_ticks(1, 1 / Fraction(fps).limit_denominator(100_000))

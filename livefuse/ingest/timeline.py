@@ -1,0 +1,194 @@
+"""Arbitrary source time stamps -> strictly increasing ints in 1/90000 s on the job's line. Pure.
+
+Sound and pictures of one segment (one connection) share one offset, so they stay in step. What a
+source does wrong is mended and counted by name, never raised (cases C38, C39, C41):
+
+    corrected_pts_missing   no time stamp: one step after the one before
+    corrected_pts_order     not later than the one before: moved a little behind it
+    corrected_pts_jump      too far away to be true: the line goes on and the offset moves
+    early_audio             sound from before the job's first picture: not passed on
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from livefuse.clock import NS_PER_S
+from livefuse.frame import TIME_BASE_HZ
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
+MIN_STEP: Final = 90
+"""1 ms: FLV counts in milliseconds, so two stamps that are closer would collide there."""
+JUMP: Final = TIME_BASE_HZ // 4
+"""0.25 s: a larger step is a jump when it is also more than `JUMP_STEPS` usual ones."""
+JUMP_STEPS: Final = 8
+MAX_ORDER_CORRECTIONS: Final = 8
+_TRUSTED_FILE_GAP: Final = 10 * TIME_BASE_HZ
+_MAX_SKEW: Final = 2 * TIME_BASE_HZ
+_DEFAULT_STEP: Final = TIME_BASE_HZ // 30
+
+
+@dataclass(slots=True)
+class _Track:
+    """One kind's place on the line. `step` is its usual distance, an average."""
+
+    offset: int | None = None
+    last: int = -MIN_STEP
+    last_arrival_ns: int = 0
+    has_started: bool = False
+    step: int = _DEFAULT_STEP
+    corrections: int = 0
+
+
+class Timeline:
+    """One job's line. Used from one thread.
+
+    Live sources are checked against the arrival times: a gap that really took that long is kept.
+    For files arrival says nothing, so a gap of up to ten seconds is believed.
+    """
+
+    def __init__(self, count: Callable[[str], None], *, is_live: bool) -> None:
+        self._count = count
+        self._is_live = is_live
+        self._origin_ns: int | None = None
+        self._offset: int | None = None
+        self._video, self._audio = _Track(), _Track()
+
+    def begin_segment(
+        self, *stamps: tuple[int, Fraction], now_ns: int, step: int | None = None
+    ) -> None:
+        """Start a new connection at `now_ns`: its stamps go on behind what has been given out.
+
+        They go on after the real time that passed since the job's first stamp, sound and pictures
+        moved together. The earliest of `stamps` (pts, time base), if any, becomes the segment's
+        start, else its first stamp. `step` is the usual distance of pictures in 1/90000 s.
+        """
+        self._offset = self._video.offset = self._audio.offset = None
+        self._video.corrections = self._audio.corrections = 0
+        if step is not None:
+            self._video.step = max(step, MIN_STEP)
+        if stamps:
+            self._offset = self._find_position(now_ns) - min(to_ticks(*s) for s in stamps)
+
+    def stamp_video(self, pts: int | None, time_base: Fraction | None, arrival_ns: int) -> int:
+        """Return the place of a picture: at least 1 ms behind the one before."""
+        return self._stamp(self._video, self._audio, _ticks(pts, time_base), arrival_ns)
+
+    def stamp_audio(
+        self, pts: int | None, time_base: Fraction | None, arrival_ns: int, duration: int = 0
+    ) -> int | None:
+        """Return the place of a sound packet, or None when it lies before the job's start.
+
+        `duration` is the packet's length in 1/90000 s, 0 when unknown.
+        """
+        track, ticks = self._audio, _ticks(pts, time_base)
+        if duration > 0:
+            track.step = max(duration, MIN_STEP)
+        offset = self._offset if track.offset is None else track.offset
+        is_first = not track.has_started and ticks is not None and offset is not None
+        if is_first and -_MAX_SKEW < (ticks or 0) + (offset or 0) < 0:
+            self._count("early_audio")
+            return None
+        return self._stamp(track, self._video, ticks, arrival_ns)
+
+    def _stamp(self, track: _Track, other: _Track, ticks: int | None, arrival_ns: int) -> int:
+        elapsed = _to_line(arrival_ns - track.last_arrival_ns) if track.has_started else 0
+        if self._origin_ns is None:
+            self._origin_ns = arrival_ns
+        if ticks is None:
+            self._count("corrected_pts_missing")
+            place = (
+                track.last + track.step if track.has_started else self._find_position(arrival_ns)
+            )
+        elif track.offset is None:
+            place = self._place_first(track, other, ticks, arrival_ns)
+        else:
+            place = self._place(track, other, ticks, track.offset, elapsed if self._is_live else 0)
+        track.last, track.last_arrival_ns, track.has_started = place, arrival_ns, True
+        return place
+
+    def _place_first(self, track: _Track, other: _Track, ticks: int, arrival_ns: int) -> int:
+        """Place a segment's first stamp of this kind; both kinds use one offset."""
+        if self._offset is None:
+            self._offset = self._find_position(arrival_ns) - ticks
+        track.offset = self._offset
+        if self._is_live and other.has_started and other.offset is not None:
+            expected = other.last + _to_line(arrival_ns - other.last_arrival_ns)
+            if abs(ticks + track.offset - expected) > _MAX_SKEW:
+                # The two kinds count from unrelated starts; when they came is all there is.
+                self._count("corrected_pts_jump")
+                track.offset = expected - ticks
+        if ticks + track.offset - track.last >= MIN_STEP:
+            return ticks + track.offset
+        return self._place(track, other, ticks, track.offset, 0)
+
+    def _place(self, track: _Track, other: _Track, ticks: int, offset: int, elapsed: int) -> int:
+        delta = ticks + offset - track.last
+        limit = max(JUMP, JUMP_STEPS * track.step)
+        is_jump = delta <= -JUMP or (
+            delta > limit and not self._is_real_gap(delta, elapsed, track.last + delta - other.last)
+        )
+        if is_jump or (delta < MIN_STEP and track.corrections >= MAX_ORDER_CORRECTIONS):
+            track.corrections = 0
+            return self._reanchor(track, other, ticks, limit, elapsed)
+        if delta < MIN_STEP:
+            return self._correct_order(track, delta)
+        track.corrections = 0
+        if delta <= limit:
+            track.step = max(track.step + (delta - track.step) // 8, MIN_STEP)
+        return track.last + delta
+
+    def _correct_order(self, track: _Track, delta: int) -> int:
+        """Go on a little behind the last stamp, so that the next right one needs no correction.
+
+        A single repetition gets half a step; a stuck source gets whole ones, which keeps the line
+        in real time, so that its catching up is no jump.
+        """
+        self._count("corrected_pts_order")
+        track.corrections += 1
+        if delta > 0:
+            return track.last + MIN_STEP
+        step = track.step // 2 if track.corrections == 1 else track.step
+        return track.last + max(step, MIN_STEP)
+
+    def _is_real_gap(self, delta: int, elapsed: int, ahead_of_other: int) -> bool:
+        if self._is_live:
+            return abs(delta - elapsed) <= JUMP // 2 + delta // 8
+        return delta <= _TRUSTED_FILE_GAP or abs(ahead_of_other) <= TIME_BASE_HZ
+
+    def _reanchor(self, track: _Track, other: _Track, ticks: int, limit: int, elapsed: int) -> int:
+        """Move this kind's offset: to the other kind's if that fits, else to go on from here."""
+        self._count("corrected_pts_jump")
+        if other.offset is not None and MIN_STEP <= ticks + other.offset - track.last <= limit:
+            track.offset = other.offset
+        else:
+            step = max(track.step, min(elapsed, _TRUSTED_FILE_GAP), MIN_STEP)
+            track.offset = track.last + step - ticks
+        return ticks + track.offset
+
+    def _find_position(self, now_ns: int) -> int:
+        """Return where a segment starts: after the real time passed, behind everything so far."""
+        if not (self._video.has_started or self._audio.has_started):
+            return 0
+        origin_ns = now_ns if self._origin_ns is None else self._origin_ns
+        passed = _to_line(now_ns - origin_ns) if self._is_live else 0
+        return max(passed, max(self._video.last, self._audio.last) + self._video.step)
+
+
+def to_ticks(stamp: int, time_base: Fraction) -> int:
+    """Return `stamp` (in `time_base` seconds) in 1/90000 s, rounded to the nearest."""
+    scaled = stamp * time_base.numerator * TIME_BASE_HZ
+    return (2 * scaled + time_base.denominator) // (2 * time_base.denominator)
+
+
+def _ticks(stamp: int | None, time_base: Fraction | None) -> int | None:
+    # PyAV 19 gives a false object, not None, for a missing time base.
+    return None if stamp is None or not time_base else to_ticks(stamp, time_base)
+
+
+def _to_line(duration_ns: int) -> int:
+    return duration_ns * TIME_BASE_HZ // NS_PER_S
