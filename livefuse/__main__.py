@@ -10,7 +10,7 @@ from livefuse.control.process_title import hide_secrets_in_arguments
 def main() -> None:
     """Run the command line and exit with its code."""
     hide_secrets_in_arguments()  # before anything slow: until then `ps` shows them
-    from livefuse.control.cli import main as run_cli  # noqa: PLC0415
+    from livefuse.control.cli import main as run_cli  # noqa: PLC0415 - slow
 
     sys.exit(run_cli())
 

@@ -6,6 +6,8 @@ import pytest
 
 from tests.media import make_clip
 
+pytest_plugins = ["tests.plugins.blocked_loop"]
+
 
 @pytest.fixture(scope="session")
 def face_clip(tmp_path_factory):

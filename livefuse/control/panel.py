@@ -135,8 +135,8 @@ def format_end(stats: Statistics) -> str:
 def draw_panel(stats: Statistics, watch: list[str]) -> RenderableType:
     """Return the panel; 80 columns are enough."""
     from rich.console import Group  # noqa: PLC0415 - heavy, and only terminals need it
-    from rich.panel import Panel  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.panel import Panel  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
 
     rows: list[RenderableType] = [
         _draw_figures(stats),

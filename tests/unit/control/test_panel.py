@@ -86,7 +86,7 @@ def test_a_panel_can_be_updated_and_closed(capsys):
     with PanelReporter(WATCH) as panel:
         panel.update(make_statistics())
     panel.update(make_statistics())
-    capsys.readouterr()
+    assert "Traceback" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
