@@ -67,7 +67,8 @@ class _Session:
         started = call_in_thread("start", job.wait_started)
         last: Statistics | None = None
         try:
-            await asyncio.wait({started, stop}, return_when=asyncio.FIRST_COMPLETED)
+            either: set[asyncio.Future[Any]] = {started, stop}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if started.done():
                 started.result()
                 last = await self._watch(job, stop)

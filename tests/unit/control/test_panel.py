@@ -23,9 +23,9 @@ WATCH = ["http://127.0.0.1:8090/jobs/main/live.flv"]
 
 
 def draw(stats, width=80):
-    console = Console(file=io.StringIO(), width=width)
-    console.print(draw_panel(stats, WATCH))
-    return console.file.getvalue()
+    paper = io.StringIO()
+    Console(file=paper, width=width).print(draw_panel(stats, WATCH))
+    return paper.getvalue()
 
 
 def test_the_panel_shows_all_a_person_needs():

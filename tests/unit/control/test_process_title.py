@@ -31,6 +31,8 @@ def test_ps_shows_no_secret():
         env=env,
         text=True,
     ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
         assert child.stdout.readline() == "True\n"
         shown = Path(f"/proc/{child.pid}/cmdline").read_bytes()
         child.stdin.close()

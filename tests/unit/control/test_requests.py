@@ -1,5 +1,7 @@
 """What the command line asks for is checked before anything starts."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -8,7 +10,7 @@ from livefuse.control.figures import check_writable, write_atomically
 from livefuse.control.requests import create_request, parse_operations, resolve_url
 from livefuse.errors import ConfigError, TokenError
 
-PLAIN = {
+PLAIN: dict[str, Any] = {
     "operations": "detect,blur",
     "config": None,
     "settings": (),
