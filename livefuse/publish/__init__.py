@@ -1,1 +1,97 @@
-"""publish."""
+"""Frames out: one encode, then RTMP, HTTP-FLV, files, a virtual camera.
+
+This module stays light, the RTMP child passes through it: what a target needs is loaded with it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from livefuse.errors import ConfigError
+from livefuse.publish.base import FILE_SUFFIXES
+from livefuse.redact import redact_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from livefuse.clock import Clock
+    from livefuse.config import Config
+    from livefuse.publish.base import FrameOutput, Output
+
+    Factory = Callable[[str, Config, Clock, Callable[[], None]], Output | FrameOutput]
+
+
+def create_output(
+    url: str,
+    config: Config,
+    clock: Clock,
+    request_keyframe: Callable[[], None],
+    *,
+    lossless: bool,
+) -> Output | FrameOutput:
+    """Return the output for `url`, checked, not yet opened.
+
+    With `lossless` a file makes its sender wait instead of dropping.
+
+    Raises:
+        ConfigError: nothing can be sent there; the choices are named.
+        PublishConnectError: the file cannot be written.
+    """
+    if is_file_url(url):
+        return _create_file(url, config, lossless=lossless)
+    scheme = url.partition(":")[0].lower()
+    factory = _FACTORIES.get(scheme)
+    if factory is None:
+        raise _build_unknown_error(url, scheme)
+    return factory(url, config, clock, request_keyframe)
+
+
+def is_file_url(url: str) -> bool:
+    """Return whether `url` means a file: a path or file:///path."""
+    scheme, colon, _ = url.partition(":")
+    return not colon or "/" in scheme or "." in scheme or scheme.lower() == "file"
+
+
+def _create_file(url: str, config: Config, *, lossless: bool) -> Output:
+    from livefuse.publish.record import FileOutput  # noqa: PLC0415 - loads FFmpeg
+
+    path = unquote(urlsplit(url).path) if url.lower().startswith("file:") else url
+    return FileOutput(Path(path).expanduser(), config.record, lossless=lossless)
+
+
+def _create_rtmp(
+    url: str, config: Config, clock: Clock, request_keyframe: Callable[[], None]
+) -> Output:
+    from livefuse.publish.rtmp import RtmpOutput  # noqa: PLC0415 - not for the child
+
+    return RtmpOutput(url, config.rtmp, clock, request_keyframe)
+
+
+def _create_virtual_camera(
+    url: str, _config: Config, _clock: Clock, _request_keyframe: Callable[[], None]
+) -> FrameOutput:
+    from livefuse.publish.virtualcam import VirtualCameraOutput  # noqa: PLC0415 - loads numpy
+
+    return VirtualCameraOutput(url.partition(":")[2].removeprefix("//"))
+
+
+_FACTORIES: Final[dict[str, Factory]] = {
+    "rtmp": _create_rtmp,
+    "rtmps": _create_rtmp,
+    "virtualcam": _create_virtual_camera,
+}
+
+
+def _build_unknown_error(url: str, scheme: str) -> ConfigError:
+    near = difflib.get_close_matches(scheme, _FACTORIES, n=1, cutoff=0.5)
+    guess = f"did you mean {near[0]}:? " if near else ""
+    if scheme in ("http", "https"):
+        guess = "players fetch the stream from livefuse itself, see http.port; "
+    schemes = ", ".join(f"{name}:" for name in _FACTORIES)
+    return ConfigError(
+        f"cannot publish to {redact_url(url)}: unknown scheme {scheme!r}",
+        hint=f"{guess}use {schemes} or a file that ends in {', '.join(FILE_SUFFIXES)}",
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import msgspec
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from livefuse.frame import Frame
     from livefuse.packet import Packet, StreamsInfo
 
+FILE_SUFFIXES: Final = (".mp4", ".mkv", ".flv", ".ts")
 OutputState = Literal["connecting", "live", "stalled", "refused", "closed"]
 
 
