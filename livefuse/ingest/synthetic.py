@@ -163,6 +163,7 @@ class SyntheticIngest:
         self._is_paced = paced
         self._waits_for_pool = every_frame or not paced
         self._has_audio = self.options.has_audio and config.audio
+        self._has_delivered = False
         self._stop = threading.Event()
 
     def stop(self) -> None:
@@ -254,6 +255,7 @@ class SyntheticIngest:
         frame.pts = round(turn.number * TIME_BASE_HZ / self.options.fps)
         frame.arrival_ns = arrival_ns
         frame.colour = Colour("bt709", full_range=False)
+        self._has_delivered = True
         sink.on_frame(frame)
 
     def _draw(self, frame: Frame, picture: BarsPicture | TalkingHead, turn: _Turn) -> None:
@@ -270,7 +272,7 @@ class SyntheticIngest:
         while frame is None and self._waits_for_pool and not self._stop.is_set():
             self._clock.wait(self._stop, _POOL_WAIT_NS)
             frame = sink.acquire_frame()
-        if frame is None and not self._stop.is_set():
+        if frame is None and self._has_delivered and not self._stop.is_set():
             sink.count("dropped_pool")
         return frame
 
