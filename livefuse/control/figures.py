@@ -18,9 +18,11 @@ def merge_last(stats: Statistics, last: Statistics | None) -> Statistics:
     """Return final counts with the rates and connections of the moment before a wanted stop."""
     if last is None:
         return stats
+    then = {(output["kind"], output["url"]): output for output in last.outputs}
     outputs = [
-        {**now, "state": then["state"], "connected": then["connected"]}
-        for now, then in zip(stats.outputs, last.outputs, strict=False)
+        {**now, **{key: was[key] for key in ("state", "connected")}}
+        for now in stats.outputs
+        if (was := then.get((now["kind"], now["url"]), now))
     ]
     return msgspec.structs.replace(
         stats, fps_in=last.fps_in, fps_out=last.fps_out, faces=last.faces, outputs=outputs

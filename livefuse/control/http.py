@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 MEDIA_TYPES: Final = {"flv": "video/x-flv", "ts": "video/mp2t"}
 _PORTS_TRIED: Final = 20
 _SEND_BUFFER_BYTES: Final = 256 * 1024  # the kernel's own would hold seconds of a small stream
-_WRITE_TIMEOUT_S: Final = 10.0
+_PIECE_BYTES: Final = 64 * 1024
+_WRITE_TIMEOUT_S: Final = 10.0  # for a piece: a slow player keeps on, a dead one goes
 _NO_STORE: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -157,10 +158,10 @@ class HttpServer:
         viewer = stream.subscribe(lambda: _call_soon(loop, wake))
         try:
             while (data := viewer.read()) is not None:
-                if data:
+                for start in range(0, len(data), _PIECE_BYTES):
                     async with asyncio.timeout(_WRITE_TIMEOUT_S):
-                        await response.write(data)
-                else:
+                        await response.write(data[start : start + _PIECE_BYTES])
+                if not data:
                     await wake.wait()
                     wake.clear()
         except (ConnectionError, TimeoutError):
