@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from livefuse.clock import NS_PER_MS, Clock
+from livefuse.clock import NS_PER_MS, NS_PER_S, Clock
 from livefuse.frame import TIME_BASE_HZ, Frame, FramePool
 from livefuse.packet import Packet, StreamsInfo
 from livefuse.publish.audio import AudioTrack
 from livefuse.publish.encode import VideoEncoder
 from livefuse.ring import Ring, RingClosed, RingMode
+from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
     from livefuse.config import Config
@@ -66,6 +67,8 @@ class Stages:
         self._telemetry = telemetry
         self._clock: Clock = telemetry.clock
         self._fanout = fanout
+        self._log = get_logger("stages")
+        self._told_ns = -NS_PER_S
         self.faces = 0
 
     # Fed by the decode thread.
@@ -111,6 +114,8 @@ class Stages:
                 self.faces = len(outcome.faces)
                 if outcome.covered_whole:
                     self._telemetry.count(f"covered_{outcome.reason}")
+                if outcome.error:
+                    self._tell_failure(outcome.error)
                 self._treated.put(frame)
         finally:
             self._treated.close()
@@ -143,6 +148,13 @@ class Stages:
                     self._fanout.send(
                         replace(sound, pts=sound.pts + offset, dts=sound.dts + offset)
                     )
+
+    def _tell_failure(self, cause: str) -> None:
+        """Log a failed step, at most once a second: the counters have them all."""
+        now_ns = self._clock.now_ns()
+        if now_ns - self._told_ns >= NS_PER_S:
+            self._told_ns = now_ns
+            self._log.warning("a step failed, the frame is covered", cause=cause)
 
     def _drop(self, frame: Frame, reason: str) -> None:
         self._telemetry.count(f"dropped_{reason}")

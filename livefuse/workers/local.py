@@ -8,6 +8,8 @@ from livefuse.errors import JobError
 from livefuse.job import Job, JobSpec
 from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
+from livefuse.safety.cover import cover_frame
+from livefuse.safety.cover import cover_frame
 
 if TYPE_CHECKING:
     from livefuse.clock import Clock
@@ -36,7 +38,12 @@ class Worker:
 
         def create_pipeline(mode: RingMode) -> Pipeline:
             return Pipeline(
-                self.config, self._sessions, self.clock, every_frame=mode == "every_frame"
+                self.config,
+                self._sessions,
+                self.clock,
+                cover=cover_frame,
+                every_frame=mode == "every_frame",
+                operations=spec.operations,
             )
 
         job = Job(job_id, spec, self.config, self.clock, create_pipeline)
@@ -49,4 +56,5 @@ class Worker:
 
     def stop(self, timeout_s: float = 10.0) -> bool:
         """Stop all jobs; True when all are closed within `timeout_s` each."""
-        return all([job.stop(timeout_s) for job in list(self.jobs.values())])
+        closed = [job.stop(timeout_s) for job in list(self.jobs.values())]
+        return all(closed)

@@ -1,0 +1,1 @@
+"""Figures: livefuse against its peers, each pair measured alternately in one run."""

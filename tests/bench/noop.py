@@ -1,0 +1,70 @@
+"""noop_cpu_720, noop_cpu_1080: a job with no operations against ffmpeg, CPU ms a frame.
+
+Same decoder, preset, bit rate, GOP and audio relay; file to file; the start of each process is
+part of its cost.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+from livefuse.config import EncodeConfig
+from tests.bench.harness import LIVEFUSE, Result, bench, median, run_counted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_ROUNDS = 3
+
+
+def make_source(path: Path, size: str, frames: int) -> None:
+    """Write a clip with movement, grain and sound: 30 fps, H.264 without B-frames, AAC."""
+    seconds = frames / 30
+    picture = f"testsrc2=size={size}:rate=30:duration={seconds},noise=alls=6:allf=t"
+    subprocess.run(
+        ["ffmpeg", "-v", "error", "-y",
+         "-f", "lavfi", "-i", picture,
+         "-f", "lavfi", "-i", f"sine=frequency=300:sample_rate=48000:duration={seconds}",
+         "-c:v", "libx264", "-preset", "veryfast", "-b:v", "4M", "-bf", "0", "-g", "60",
+         "-pix_fmt", "yuv420p", "-c:a", "aac", "-shortest", str(path)],
+        check=True, timeout=300,
+    )  # fmt: skip
+
+
+def ffmpeg_options(config: EncodeConfig) -> list[str]:
+    """Return ffmpeg's words for the encode that `config` describes."""
+    rate = f"{config.bitrate_kbps}k"
+    return [
+        "-c:v", "libx264", "-preset", config.preset, "-tune", "zerolatency", "-b:v", rate,
+        "-maxrate", rate, "-bufsize", rate, "-g", "60", "-bf", "0",
+        "-threads", str(config.threads), "-c:a", "copy",
+    ]  # fmt: skip
+
+
+def _measure(folder: Path, name: str, size: str, frames: int) -> dict[str, Result]:
+    source, out = folder / "source.mp4", folder / "out.mp4"
+    make_source(source, size, frames)
+    ours = [*LIVEFUSE, "run", "--from", str(source), "--to", str(out), "--operations", "none",
+            "--quiet", "--set", "record.overwrite=true"]  # fmt: skip
+    theirs = ["ffmpeg", "-v", "error", "-y", "-threads", "1", "-i", str(source),
+              *ffmpeg_options(EncodeConfig()), str(out)]  # fmt: skip
+    cost: dict[str, list[float]] = {"livefuse": [], "ffmpeg": []}
+    for _ in range(_ROUNDS):
+        cost["livefuse"].append(run_counted(ours).cpu_s * 1e3 / frames)
+        cost["ffmpeg"].append(run_counted(theirs).cpu_s * 1e3 / frames)
+    ratios = [a / b for a, b in zip(cost["livefuse"], cost["ffmpeg"], strict=True)]
+    detail = {f"{who}_ms": round(median(values), 2) for who, values in cost.items()}
+    return {name: Result(median(ratios), "ratio", "<= 1.1", detail)}
+
+
+@bench("noop_cpu_720")
+def measure_noop_720(folder: Path) -> dict[str, Result]:
+    """CPU of a no-op job at 720p."""
+    return _measure(folder, "noop_cpu_720", "1280x720", 1500)
+
+
+@bench("noop_cpu_1080")
+def measure_noop_1080(folder: Path) -> dict[str, Result]:
+    """CPU of a no-op job at 1080p."""
+    return _measure(folder, "noop_cpu_1080", "1920x1080", 900)
