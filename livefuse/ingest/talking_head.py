@@ -29,7 +29,6 @@ BASE_WIDTH: Final = 1280
 BASE_HEIGHT: Final = 720
 _PHASES: Final = 10
 _GRID_PX: Final = 16
-_NO_MAP: Final = np.empty(0, np.float32)
 # In px of the 1280x720 portrait: what moves (left, top, right, bottom), the head, nose and neck.
 _MOVING_BOX: Final = (336, 0, 944, 640)
 _HEAD: Final = (640.0, 265.0, 195.0, 240.0)
@@ -209,8 +208,8 @@ def _create_identity(left: int, top: int, shape: tuple[int, ...]) -> NDArray[np.
 def _remap(
     source: NDArray[np.uint8], field: NDArray[np.float32], target: NDArray[np.uint8]
 ) -> None:
-    # cv2's stubs know no None here; an empty second map says the same.
-    cv2.remap(source, field, _NO_MAP, cv2.INTER_LINEAR, dst=target, borderMode=cv2.BORDER_REPLICATE)
+    # cv2's stubs want two maps; one of two channels and None is what it takes.
+    cv2.remap(source, field, None, cv2.INTER_LINEAR, target, cv2.BORDER_REPLICATE)  # type: ignore[call-overload] # see above
 
 
 def _to_planes(bgr: NDArray[np.uint8]) -> Planes:
