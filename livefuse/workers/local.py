@@ -9,7 +9,6 @@ from livefuse.job import Job, JobSpec
 from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
 from livefuse.safety.cover import cover_frame
-from livefuse.safety.cover import cover_frame
 
 if TYPE_CHECKING:
     from livefuse.clock import Clock
