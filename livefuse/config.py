@@ -54,11 +54,14 @@ class DetectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Finding faces."""
 
     model: str = "centerface"
-    input_long_side: Positive = 640
+    input_long_side: Positive = 384
     every_n: Positive = 3
+    threads: Positive = 1
+    every_frame_input_long_side: Positive = 640
+    every_frame_every_n: Positive = 4
+    every_frame_threads: Positive = 2
     min_score: Share = 0.5
     keep_score: Share = 0.3
-    threads: Positive = 1
 
 
 class TrackConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,7 +70,7 @@ class TrackConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     hold_frames: NonNegative = 15
     change_level: Annotated[float, msgspec.Meta(ge=0.0)] = 18.0
     smooth_min_cutoff_hz: Annotated[float, msgspec.Meta(gt=0.0)] = 1.5
-    smooth_beta: Annotated[float, msgspec.Meta(ge=0.0)] = 0.02
+    smooth_beta: Annotated[float, msgspec.Meta(ge=0.0)] = 6.0
 
 
 class BlurConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ A positive angle turns x towards y, which on a picture (y down) looks clockwise.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     Points = NDArray[np.float32] | NDArray[np.float64]
 
-_TINY = 1e-9
+_TINY: Final = 1e-9
+_FACE_RATIO: Final = 1.3  # height to width of an ordinary face
 
 
 class Similarity(NamedTuple):
@@ -54,26 +55,27 @@ def fit_similarity(
 ) -> Similarity:
     """Return the transform with the least (weighted) squares error from (n, 2) to (n, 2) points.
 
-    In closed form: with points as complex numbers z -> w, the best factor is
-    sum(conj(z) w) / sum(|z|^2) about the centroids (Umeyama 1991, without reflections).
+    In closed form (Umeyama 1991, without reflections): about the centroids, with the points as
+    complex numbers z -> w, the best factor a + ib is sum(conj(z) w) / sum(|z|^2).
 
     Raises:
         ValueError: fewer than two points, or the source points coincide.
     """
     if len(source) < 2:  # noqa: PLR2004 - a turn and a scale need two points
         raise ValueError("a similarity needs two points")
-    share = np.full(len(source), 1.0) if weights is None else weights
+    share = np.ones(len(source)) if weights is None else weights
     share = share / share.sum()
-    z = np.asarray(source, np.float64) @ np.array([1, 1j])
-    w = np.asarray(target, np.float64) @ np.array([1, 1j])
-    z_mean, w_mean = share @ z, share @ w
-    z, w = z - z_mean, w - w_mean
-    spread = float(share @ (z.real**2 + z.imag**2))
+    x, y = np.asarray(source, np.float64).T
+    u, v = np.asarray(target, np.float64).T
+    x_mean, y_mean = float(share @ x), float(share @ y)
+    u_mean, v_mean = float(share @ u), float(share @ v)
+    x, y, u, v = x - x_mean, y - y_mean, u - u_mean, v - v_mean
+    xs, ys = share * x, share * y
+    spread = float(xs @ x + ys @ y)
     if not spread > _TINY:
         raise ValueError("the source points coincide")
-    factor = complex(share @ (z.conj() * w)) / spread
-    shift = complex(w_mean - factor * z_mean)
-    return Similarity(factor.real, factor.imag, shift.real, shift.imag)
+    a, b = float(xs @ u + ys @ v) / spread, float(xs @ v - ys @ u) / spread
+    return Similarity(a, b, u_mean - a * x_mean + b * y_mean, v_mean - b * x_mean - a * y_mean)
 
 
 def apply_similarity(transform: Similarity, points: Points) -> NDArray[np.float32]:
@@ -160,3 +162,26 @@ def measure_radius(ellipse: Ellipse, points: Points) -> NDArray[np.float64]:
     across = (cosine * x + sine * y) / ellipse.half_width
     along = (cosine * y - sine * x) / ellipse.half_height
     return np.hypot(across, along)
+
+
+def fit_ellipse(box: Box, roll_rad: float) -> Ellipse:
+    """Return the ellipse of a face with this roll whose upright bounds are `box`, nearly.
+
+    For any roll the squares of the half-axes add up to those of the box's half-sides. How they
+    share that sum is read from the box when the head is upright or lies; near 45 degrees the box
+    is square whatever the face, and an ordinary face's ratio takes over.
+    """
+    cosine = math.cos(2 * roll_rad)
+    half_width, half_height = max(box.width, 1.0) / 2, max(box.height, 1.0) / 2
+    seen = math.log(half_height / half_width) * (1 if cosine >= 0 else -1)
+    ratio = math.exp((1 - abs(cosine)) * math.log(_FACE_RATIO) + abs(cosine) * seen)
+    across = math.sqrt((half_width**2 + half_height**2) / (1 + ratio**2))
+    x, y = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
+    return Ellipse(x, y, across, across * ratio, roll_rad)
+
+
+def scale_ellipse(ellipse: Ellipse, across: float, along: float) -> Ellipse:
+    """Return `ellipse` with its half-axes multiplied."""
+    return ellipse._replace(
+        half_width=ellipse.half_width * across, half_height=ellipse.half_height * along
+    )

@@ -14,6 +14,7 @@ from livefuse.runtime.providers import (
     explain_unusable,
     list_usable_providers,
 )
+from livefuse.runtime.registry import load_registry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from livefuse.config import ModelsConfig
     from livefuse.runtime.providers import Provider, Wish
     from livefuse.runtime.registry import Model, ModelRegistry
 
@@ -59,11 +61,11 @@ class Network:
 class SessionCache:
     """One session per model, provider and thread count, for all jobs of a process."""
 
-    def __init__(self, registry: ModelRegistry, wish: Wish = "auto") -> None:
-        """Take where models are and which device is wanted; nothing is loaded yet."""
-        self.registry = registry
-        self._wish = wish
+    def __init__(self, config: ModelsConfig) -> None:
+        """Take where models are and which device is wanted; no file is touched yet."""
+        self._config = config
         self._lock = threading.Lock()
+        self._registry: ModelRegistry | None = None
         self._networks: dict[tuple[str, Provider, int], Network] = {}
         self._choice: ProviderChoice | None = None
         self.created = 0
@@ -85,8 +87,10 @@ class SessionCache:
                 known = self._networks.get((name, provider, threads))
                 if known is not None:
                     return known
-            path = self.registry.verify_model(name)
-            network = self._load(self.registry.get_model(name), path, candidates, threads)
+            if self._registry is None:
+                self._registry = load_registry(self._config)
+            path = self._registry.verify_model(name)
+            network = self._load(self._registry.get_model(name), path, candidates, threads)
             self._networks[name, network.provider, threads] = network
             self.created += 1
             return network
@@ -94,14 +98,14 @@ class SessionCache:
     def _list_candidates(self) -> tuple[Provider, ...]:
         if self._choice is not None:
             return (self._choice.provider,)
-        if self._wish == "cpu":
+        if self._config.providers == "cpu":
             return ("cpu",)
         usable = list_usable_providers()
-        if self._wish == "auto":
+        if self._config.providers == "auto":
             return usable
         if usable == ("cpu",):
-            raise explain_unusable(self._wish)
-        return (self._wish,)
+            raise explain_unusable(self._config.providers)
+        return (self._config.providers,)
 
     def _load(
         self, model: Model, path: Path, candidates: tuple[Provider, ...], threads: int
@@ -111,13 +115,15 @@ class SessionCache:
             if session is None:
                 continue
             if self._choice is None:
-                self._choice = ProviderChoice(provider, _explain_choice(self._wish, provider))
+                self._choice = ProviderChoice(
+                    provider, _explain_choice(self._config.providers, provider)
+                )
             return Network(session, model, provider)
-        if self._wish in ("auto", "cpu"):
+        if self._config.providers in ("auto", "cpu"):
             raise ModelError(
                 f"the model {model.name} cannot be loaded", hint="run  livefuse models verify"
             )
-        raise explain_unusable(self._wish)
+        raise explain_unusable(self._config.providers)
 
 
 def create_session(path: Path, model: Model, provider: Provider, threads: int = 1) -> Network:

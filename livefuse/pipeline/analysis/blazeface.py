@@ -15,9 +15,9 @@ from livefuse.pipeline.analysis.detect import (
     Decoded,
     SmallPicture,
     check_finite,
-    fit_size,
     select_detections,
 )
+from livefuse.pipeline.planes import fit_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,8 +39,9 @@ _MOUTH_HALF_WIDTH: Final = 0.4
 class BlazeFaceDetector:
     """A `Detector`. Keeps its input, so one instance serves one thread."""
 
-    def __init__(self, network: Network, min_score: float) -> None:
-        """Report faces from `min_score` up."""
+    def __init__(self, network: Network, long_side: int, min_score: float) -> None:
+        """Report faces from `min_score` up; `long_side` is not asked: it has one size."""
+        del long_side
         self._network = network
         self._min_score = min_score
         self._blob = np.empty((1, _SIDE, _SIDE, 3), np.float32)

@@ -16,10 +16,10 @@ from livefuse.pipeline.analysis.detect import (
     Decoded,
     SmallPicture,
     check_finite,
-    fit_size,
     round_up,
     select_detections,
 )
+from livefuse.pipeline.planes import fit_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

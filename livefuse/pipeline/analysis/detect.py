@@ -15,6 +15,7 @@ from livefuse.errors import ModelError
 from livefuse.face import Box, Detection
 from livefuse.frame import create_frame
 from livefuse.geometry import compute_iou
+from livefuse.pipeline.planes import shrink_plane
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,28 +76,6 @@ class SmallPicture:
     def get_scale(self, frame: Frame) -> tuple[float, float]:
         """Return how many px of `frame` a px of the canvas spans, across and down."""
         return frame.width / self._size[0], frame.height / self._size[1]
-
-
-def shrink_plane(plane: NDArray[np.uint8], small: NDArray[np.uint8]) -> None:
-    """Scale `plane` into `small` without aliasing.
-
-    By halves with INTER_AREA, which OpenCV does 30 times faster than any other area ratio, the
-    rest (less than a half) bilinearly.
-    """
-    height, width = small.shape
-    while plane.shape[0] >= 2 * height and plane.shape[1] >= 2 * width:
-        half_height, half_width = plane.shape[0] // 2, plane.shape[1] // 2
-        even = plane[: 2 * half_height, : 2 * half_width]
-        half = np.empty((half_height, half_width), np.uint8)
-        cv2.resize(even, (half_width, half_height), dst=half, interpolation=cv2.INTER_AREA)
-        plane = half
-    cv2.resize(plane, (width, height), dst=small, interpolation=cv2.INTER_LINEAR)
-
-
-def fit_size(width: int, height: int, long_side: int) -> tuple[int, int]:
-    """Return the even size within `long_side` px that keeps the aspect, not above the frame's."""
-    scale = min(1.0, long_side / max(width, height))
-    return 2 * max(1, round(width * scale / 2)), 2 * max(1, round(height * scale / 2))
 
 
 def round_up(value: int, multiple: int) -> int:

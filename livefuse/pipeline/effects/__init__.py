@@ -1,1 +1,1 @@
-"""pipeline/effects."""
+"""Facts to pixels: what covers or changes a face, worked in the planes around it only."""

@@ -1,0 +1,64 @@
+"""What changed in a picture, cheaply: the mean luma of some two thousand cells, compared.
+
+A cell's mean is nearly free of noise, so a small level tells a person who steps in from grain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import cv2
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from livefuse.face import Box
+
+_LONG_SIDE: Final = 64
+_CUT_CORRELATION: Final = 0.4
+_CUT_LEVEL: Final = 12.0
+_FLAT: Final = 1.0
+_MIN_CELLS: Final = 4
+_FACE_MARGIN: Final = 0.25
+
+
+def compute_cells(luma: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Return the mean luma of each of about 64 x 36 cells of `luma`."""
+    height, width = luma.shape
+    scale = _LONG_SIDE / max(width, height)
+    size = (max(2, round(width * scale)), max(2, round(height * scale)))
+    return cv2.resize(luma, size, interpolation=cv2.INTER_AREA).astype(np.float32)
+
+
+def is_cut(before: NDArray[np.float32], after: NDArray[np.float32]) -> bool:
+    """Say whether `after` shows something else than `before` (cells of two pictures in a row).
+
+    By structure, so that a flash or a fade is no cut.
+    """
+    if float(np.abs(after - before).mean()) < _CUT_LEVEL:
+        return False
+    one, other = before - before.mean(), after - after.mean()
+    spread = float(np.sqrt((one * one).mean() * (other * other).mean()))
+    if spread < _FLAT:
+        return True
+    return float((one * other).mean()) < _CUT_CORRELATION * spread
+
+
+def has_changed(
+    before: NDArray[np.float32], after: NDArray[np.float32], level: float, known: list[Box]
+) -> bool:
+    """Say whether cells outside `known` faces differ by more than `level`.
+
+    `known` boxes are fractions of the picture. The median change is the light's, not a person's.
+    """
+    change = after - before
+    change -= np.median(change)
+    is_new = np.abs(change) > level
+    rows, columns = is_new.shape
+    for box in known:
+        x, y = _FACE_MARGIN * box.width, _FACE_MARGIN * box.height
+        top, bottom = int(max(box.y0 - y, 0) * rows), int(max(box.y1 + y, 0) * rows) + 1
+        left, right = int(max(box.x0 - x, 0) * columns), int(max(box.x1 + x, 0) * columns) + 1
+        is_new[top:bottom, left:right] = False
+    return int(np.count_nonzero(is_new)) >= _MIN_CELLS

@@ -1,0 +1,48 @@
+"""The One Euro filter: still when a signal rests, quick when it moves.
+
+Casiez, Roussel, Vogel 2012, "1 Euro Filter: A Simple Speed-based Low-pass Filter for Noisy Input in
+Interactive Systems", CHI 2012: a low pass whose cut-off rises with the (low-passed) speed,
+cutoff = min_cutoff + beta |speed|, alpha = 1 / (1 + 1 / (2 pi cutoff dt)).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SPEED_CUTOFF_HZ: Final = 4.0
+
+
+class OneEuroFilter:
+    """Smooths a vector, each component by its own speed in `unit`s a second."""
+
+    def __init__(self, min_cutoff_hz: float, beta: float) -> None:
+        """`beta` is Hz of cut-off gained per unit a second."""
+        self._min_cutoff_hz = min_cutoff_hz
+        self._beta = beta
+        self._value: NDArray[np.float64] | None = None
+        self._speed: NDArray[np.float64] | None = None
+
+    def smooth(self, value: NDArray[np.float64], dt_s: float, unit: float) -> NDArray[np.float64]:
+        """Return the smoothed `value`, `dt_s` after the one before; the first comes back as is."""
+        if self._value is None or self._speed is None:
+            self._value, self._speed = value.copy(), np.zeros_like(value)
+            return value.copy()
+        speed = (value - self._value) / dt_s
+        self._speed = self._speed + _compute_alpha(_SPEED_CUTOFF_HZ, dt_s) * (speed - self._speed)
+        cutoff = self._min_cutoff_hz + self._beta * np.abs(self._speed) / unit
+        self._value = self._value + _compute_alpha(cutoff, dt_s) * (value - self._value)
+        return self._value.copy()
+
+    def reset(self) -> None:
+        """Forget the past: the next value is the first."""
+        self._value = self._speed = None
+
+
+def _compute_alpha(cutoff_hz: float | NDArray[np.float64], dt_s: float) -> NDArray[np.float64]:
+    return np.asarray(1.0 / (1.0 + 1.0 / (2.0 * math.pi * dt_s * np.asarray(cutoff_hz))))

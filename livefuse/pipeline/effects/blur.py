@@ -1,0 +1,185 @@
+"""Covering faces: gaussian, mosaic, solid colour or a picture, under a soft ellipse.
+
+Worked in the Y, U and V planes of the face's region only; no pixel outside the mask changes.
+What is below the cover cannot be won back: gaussian and mosaic keep a handful of cells across the
+face (6 at the default strength; recognition needs some 16), picture lies on gaussian.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+import cv2
+
+from livefuse.geometry import get_bounds, scale_ellipse
+from livefuse.pipeline.effects.mask import SoftMask, create_cover, halve_ellipse
+from livefuse.pipeline.effects.picture import PictureStyle
+from livefuse.pipeline.planes import Scratch, blend_plane, convert_colour
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from livefuse.config import BlurConfig
+    from livefuse.face import Track
+    from livefuse.frame import Colour, Frame
+    from livefuse.geometry import Ellipse
+
+# Cells across the face at strength 0 and 1.
+_MOST_CELLS: Final = 24.0
+_FEWEST_CELLS: Final = 4.0
+_SOFTEN_SIGMA: Final = 0.7  # of a cell
+_FINER: Final = 6
+
+
+class Grid(NamedTuple):
+    """Square cells of `cell` luma px (even) around a face, and the part inside the picture."""
+
+    x: int
+    y: int
+    columns: int
+    rows: int
+    cell: int
+    x0: int
+    y0: int
+    x1: int
+    y1: int
+
+    def halve(self) -> Grid:
+        """Return the grid in px of the chroma planes."""
+        x, y, columns, rows, *rest = self
+        return Grid(x // 2, y // 2, columns, rows, *(value // 2 for value in rest))
+
+
+class Style(Protocol):
+    """Paints what is shown instead of a face."""
+
+    def paint(
+        self, plane: NDArray[np.uint8], grid: Grid, index: int, colour: Colour
+    ) -> NDArray[np.uint8]:
+        """Return the cover of the grid's inside, (y1 - y0, x1 - x0); `index` 0, 1, 2: Y, U, V."""
+        ...
+
+
+class CellStyle:
+    """Keeps one value a cell: shown as it is (mosaic) or as a smooth surface (gaussian)."""
+
+    def __init__(self, scratch: Scratch, *, smooth: bool) -> None:
+        self._scratch = scratch
+        self._smooth = smooth
+
+    def paint(
+        self,
+        plane: NDArray[np.uint8],
+        grid: Grid,
+        index: int,  # noqa: ARG002 - all planes are alike
+        colour: Colour,  # noqa: ARG002 - values are the picture's own
+    ) -> NDArray[np.uint8]:
+        """See `Style.paint`."""
+        width, height = grid.columns * grid.cell, grid.rows * grid.cell
+        part = plane[grid.y0 : grid.y1, grid.x0 : grid.x1]
+        left, top = grid.x0 - grid.x, grid.y0 - grid.y
+        if part.shape != (height, width):
+            right, bottom = width - left - part.shape[1], height - top - part.shape[0]
+            full = self._scratch.get("grid", height, width)
+            cv2.copyMakeBorder(part, top, bottom, left, right, cv2.BORDER_REPLICATE, dst=full)
+        else:
+            full = part
+        small = self._scratch.get("cells", grid.rows, grid.columns)
+        cv2.resize(full, (grid.columns, grid.rows), dst=small, interpolation=cv2.INTER_AREA)
+        way = cv2.INTER_NEAREST
+        if self._smooth:
+            small = self._smoothen(small)
+            way = cv2.INTER_LINEAR
+        painted = self._scratch.get("painted", height, width)
+        cv2.resize(small, (width, height), dst=painted, interpolation=way)
+        return painted[top : top + part.shape[0], left : left + part.shape[1]]
+
+    def _smoothen(self, cells: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return a finer, smooth surface: cubic while it is small, as cubic is dear."""
+        rows, columns = cells.shape
+        cv2.GaussianBlur(cells, (0, 0), _SOFTEN_SIGMA, dst=cells, borderType=cv2.BORDER_REPLICATE)
+        surface = self._scratch.get("surface", rows * _FINER, columns * _FINER)
+        cv2.resize(
+            cells, (columns * _FINER, rows * _FINER), dst=surface, interpolation=cv2.INTER_CUBIC
+        )
+        return surface
+
+
+class SolidStyle:
+    """One colour."""
+
+    def __init__(self, rgb: tuple[int, int, int], scratch: Scratch) -> None:
+        self._rgb = rgb
+        self._scratch = scratch
+
+    def paint(
+        self, plane: NDArray[np.uint8], grid: Grid, index: int, colour: Colour
+    ) -> NDArray[np.uint8]:
+        """See `Style.paint`."""
+        del plane
+        painted = self._scratch.get("painted", grid.y1 - grid.y0, grid.x1 - grid.x0)
+        painted.fill(convert_colour(self._rgb, colour)[index])
+        return painted
+
+
+class FaceBlur:
+    """Covers faces in place. One instance for one thread."""
+
+    def __init__(self, config: BlurConfig) -> None:
+        """Make the style ready.
+
+        Raises:
+            ConfigError: style is picture, and its file is missing or not a picture.
+        """
+        self._size = config.size
+        self._scratch = Scratch()
+        self._mask = SoftMask(config.feather)
+        share = (_FEWEST_CELLS / _MOST_CELLS) ** config.strength
+        self._cells_across = _MOST_CELLS * share
+        self._picture = PictureStyle(config.picture) if config.style == "picture" else None
+        self._style: Style = CellStyle(self._scratch, smooth=config.style != "mosaic")
+        if config.style == "solid":
+            red, green, blue = bytes.fromhex(config.colour[1:])
+            self._style = SolidStyle((red, green, blue), self._scratch)
+
+    def cover(self, frame: Frame, tracks: Iterable[Track]) -> tuple[Ellipse, ...]:
+        """Hide each face; return the ellipses within which nothing of the frame is left."""
+        covers = tuple(create_cover(track, self._size) for track in tracks)
+        for ellipse in covers:
+            grid = self._create_grid(ellipse, frame)
+            if grid is None:
+                continue
+            self._cover_plane(frame, 0, grid, ellipse)
+            for index in (1, 2):
+                self._cover_plane(frame, index, grid.halve(), halve_ellipse(ellipse))
+            if self._picture is not None:
+                self._picture.lay(frame, ellipse, self._scratch)
+        return covers
+
+    def _cover_plane(self, frame: Frame, index: int, grid: Grid, ellipse: Ellipse) -> None:
+        plane = (frame.y, frame.u, frame.v)[index]
+        painted = self._style.paint(plane, grid, index, frame.colour)
+        mask = self._scratch.get("mask", *painted.shape)
+        self._mask.draw(ellipse, (grid.x0, grid.y0), mask)
+        part = plane[grid.y0 : grid.y1, grid.x0 : grid.x1]
+        blend_plane(part, painted, mask, self._scratch)
+
+    def _create_grid(self, ellipse: Ellipse, frame: Frame) -> Grid | None:
+        """Lay whole cells around the cover, from its centre outwards, so that they go with it."""
+        bounds = get_bounds(scale_ellipse(ellipse, self._mask.reach, self._mask.reach))
+        across = 2 * ellipse.half_width / self._size / self._cells_across
+        cell = 2 * max(1, round(across / 2))
+        left, right = (math.ceil(bounds.width / 2 / cell + 0.1),) * 2
+        up, down = (math.ceil(bounds.height / 2 / cell + 0.1),) * 2
+        x = 2 * round(ellipse.x / 2) - left * cell
+        y = 2 * round(ellipse.y / 2) - up * cell
+        x0, y0 = max(x, 0), max(y, 0)
+        x1 = min(x + (left + right) * cell, frame.width)
+        y1 = min(y + (up + down) * cell, frame.height)
+        if x1 <= x0 or y1 <= y0:
+            return None
+        return Grid(x, y, left + right, up + down, cell, x0, y0, x1, y1)
