@@ -12,7 +12,11 @@ from typing import Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 HIDDEN: Final = "***"
-_KEYED_SCHEMES: Final = frozenset({"rtmp", "rtmps", "rtmpt", "srt"})
+# Any other scheme pushes, or is a slip of the pen for one that does: its last segment is a key.
+_KEYLESS_SCHEMES: Final = frozenset(
+    {"rtsp", "rtsps", "http", "https", "hls", "udp", "tcp", "file", "camera", "virtualcam"}
+)
+_SHORTEST_WORD: Final = 4
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]+", re.IGNORECASE)
 
 
@@ -30,7 +34,7 @@ def redact_url(url: str) -> str:
     host = parts.netloc.rpartition("@")[2]
     netloc = f"{HIDDEN}@{host}" if "@" in parts.netloc else host
     path = parts.path
-    if parts.scheme.lower() in _KEYED_SCHEMES:
+    if parts.scheme.lower() not in _KEYLESS_SCHEMES:
         head, _, key = path.rpartition("/")
         path = f"{head}/{HIDDEN}" if key and head else path
     query = HIDDEN if parts.query else ""
@@ -49,7 +53,7 @@ def find_secrets(url: str) -> tuple[str, ...]:
         found.update({info, info.partition(":")[2]})
     if parts.query:
         found.add(parts.query)
-    if parts.scheme.lower() in _KEYED_SCHEMES:
+    if parts.scheme.lower() not in _KEYLESS_SCHEMES:
         head, _, key = parts.path.rpartition("/")
         if head:
             found.add(key)
@@ -62,5 +66,7 @@ def redact_text(text: str, urls: tuple[str, ...] = ()) -> str:
     text = _URL.sub(lambda match: redact_url(match.group(0)), text)
     for url in urls:
         for secret in find_secrets(url):
-            text = text.replace(secret, HIDDEN)
+            # Outside a URL only whole words: hiding the key `1` or `key` inside others hides sense.
+            if len(secret) >= _SHORTEST_WORD:
+                text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
     return text

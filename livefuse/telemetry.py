@@ -37,6 +37,7 @@ _RATIO: Final = 1.02
 _LOG_RATIO: Final = math.log(_RATIO)
 _BUCKETS: Final = 900  # 0.01 ms x 1.02^900: over nine minutes
 _RECENT: Final = 600
+_WAITING: Final = frozenset({"queue"})
 
 
 class Percentiles(msgspec.Struct, frozen=True):
@@ -179,8 +180,12 @@ class Telemetry:
         distribution.add(value_ms)
 
     def bottleneck(self) -> str:
-        """Name the step with the highest mean cost a frame, or nothing."""
-        costs = {name: step.sum_ms for name, step in self.steps.copy().items() if step.count}
+        """Name the step with the highest cost in all, or nothing; waiting is nobody's work."""
+        costs = {
+            name: step.sum_ms
+            for name, step in self.steps.copy().items()
+            if step.count and name not in _WAITING
+        }
         return max(costs, key=costs.__getitem__) if costs else ""
 
 

@@ -17,6 +17,7 @@ from livefuse.redact import find_secrets, redact_text, redact_url
         ("/tmp/a.mp4", "/tmp/a.mp4"),
         ("camera:C920", "camera:C920"),
         ("rtmp://[broken/live/key", "***"),
+        ("rtpm://host/live/streamkey", "rtpm://host/live/***"),
     ],
 )
 def test_urls_are_shown_without_their_secrets(url, shown):
@@ -33,3 +34,8 @@ def test_foreign_text_loses_urls_and_secrets(url):
     shown = redact_text(text, (url,))
     assert not [secret for secret in secrets if secret in shown]
     assert "error opening" in shown
+
+
+def test_a_short_key_does_not_garble_other_words():
+    text = "unknown key blur.stile, the keys are 1, 127.0.0.1"
+    assert redact_text(text, ("rtmp://127.0.0.1/live/key", "rtmp://h/live/1")) == text
