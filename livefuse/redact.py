@@ -47,6 +47,8 @@ def find_secrets(url: str) -> tuple[str, ...]:
         parts = urlsplit(url)
     except ValueError:
         return (url,)
+    if not parts.netloc:
+        return ()
     found: set[str] = set()
     if "@" in parts.netloc:
         info = parts.netloc.rpartition("@")[0]

@@ -39,3 +39,8 @@ def test_foreign_text_loses_urls_and_secrets(url):
 def test_a_short_key_does_not_garble_other_words():
     text = "unknown key blur.stile, the keys are 1, 127.0.0.1"
     assert redact_text(text, ("rtmp://127.0.0.1/live/key", "rtmp://h/live/1")) == text
+
+
+def test_a_path_holds_no_secret():
+    assert find_secrets("folder/figures.json") == ()
+    assert redact_text("cannot write folder/figures.json", ("folder/figures.json",)).endswith("json")

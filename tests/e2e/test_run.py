@@ -1,0 +1,164 @@
+"""`livefuse run` as a person meets it: watched, stopped, measured, on a pipe and on a terminal."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).parents[2]
+SECRET = "hunter2hunter2"
+ENV = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "100"}
+# Small pictures: these tests are about what stands around the frames.
+SMALL = ("--set", "ingest.canvas=320x180", "--set", "http.port=0")
+
+
+def start(*arguments, folder, **options):
+    command = [sys.executable, "-m", "livefuse", "run", *arguments]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=folder, env=ENV, text=True, **{**pipes, **options})
+
+
+@contextlib.contextmanager
+def running(*arguments, folder):
+    """A run whose streams can be watched: yields the process and its base URL."""
+    with start(*arguments, folder=folder) as process:
+        try:
+            while not (found := re.search(r"http://[\d.:]+", process.stdout.readline())):
+                assert process.poll() is None, process.stderr.read()
+            yield process, found[0]
+        finally:
+            process.kill()
+
+
+def fetch(url):
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return answer.read()
+
+
+def wait_live(base_url, frames=10):
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        stats = json.loads(fetch(f"{base_url}/jobs/main/status"))
+        if stats["frames_out"] >= frames:
+            return stats
+        time.sleep(0.1)
+    pytest.fail(f"no frames: {stats}")
+
+
+def test_for_a_time_with_figures(tmp_path):
+    arguments = ("--from", "test:", "--to", "out.mp4", "--for", "2", "--stats", "s.json", *SMALL)
+    with start(*arguments, folder=tmp_path) as process:
+        out, err = process.communicate(timeout=40)
+    assert process.returncode == 0, err
+    stats = json.loads((tmp_path / "s.json").read_text())
+    assert stats["frames_in"] >= stats["frames_out"] > 10
+    assert {"p50_ms", "p95_ms", "p99_ms", "count"} == set(stats["latency"])
+    assert {"detect", "blur", "encode"} <= set(stats["steps"])
+    assert stats["outputs"][0]["connected"] is True
+    assert stats["outputs"][0]["kind"] == "file"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.mp4", "s.json"]
+    assert (tmp_path / "out.mp4").stat().st_size > 1000
+    assert "/jobs/main/live.flv" in out
+    assert "frames in" in out.splitlines()[-1]
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_cleanly(number, tmp_path):
+    arguments = ("--from", "test:", "--to", "out.mp4", "--stats", "s.json", *SMALL)
+    with running(*arguments, folder=tmp_path) as (process, base_url):
+        wait_live(base_url)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 0, err
+    assert "stopped" in out.splitlines()[-1]
+    assert json.loads((tmp_path / "s.json").read_text())["state"] == "stopped"
+
+
+def test_the_stream_can_be_watched_and_asked(tmp_path):
+    with running("--from", "test:", *SMALL, folder=tmp_path) as (process, base_url):
+        wait_live(base_url)
+        for kind, magic in (("flv", b"FLV"), ("ts", b"\x47")):
+            with urllib.request.urlopen(f"{base_url}/jobs/main/live.{kind}", timeout=10) as live:
+                assert live.read(20_000).startswith(magic)
+        assert b'livefuse_frames_total{job="main",side="out"}' in fetch(f"{base_url}/metrics")
+        assert fetch(f"{base_url}/readyz") == b"ready\n"
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_taken_port_is_said_and_the_next_one_serves(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        arguments = ("--from", "test:", *SMALL, "--set", f"http.port={port}", "--for", "1")
+        with start(*arguments, folder=tmp_path) as process:
+            out, err = process.communicate(timeout=40)
+    assert process.returncode == 0, err
+    assert f"port {port} is taken" in err
+    assert re.search(r"http://127\.0\.0\.1:\d+/jobs/main/live\.flv", out)
+    assert f":{port}/" not in out
+
+
+def test_quiet_is_quiet(tmp_path):
+    arguments = ("--from", "test:", "--to", "o.flv", "--for", "1", "--quiet", *SMALL)
+    with start(*arguments, "--set", "log.level=warning", folder=tmp_path) as process:
+        out, err = process.communicate(timeout=40)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_secrets_are_not_in_the_process_list_nor_in_what_is_said(tmp_path):
+    """C76. The target's server is not there: what is said about that holds no key either."""
+    url = f"rtmp://127.0.0.1:9/app/{SECRET}"
+    arguments = ("--from", "test:", "--to", url, *SMALL, "--set", "log.level=debug")
+    with start(*arguments, folder=tmp_path) as process:
+        seen = b""
+        deadline = time.monotonic() + 20
+        while b"***" not in seen and process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                seen = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            time.sleep(0.005)
+        out, err = process.communicate(timeout=40)
+    assert b"rtmp://127.0.0.1:9/app/***" in seen
+    assert SECRET.encode() not in seen
+    assert process.returncode == 21, err
+    assert SECRET not in out + err
+
+
+def test_a_terminal_gets_a_panel(tmp_path):
+    leader, follower = pty.openpty()
+    arguments = ("--from", "test:", "--for", "2", *SMALL)
+    with start(*arguments, folder=tmp_path, stdout=follower, stderr=follower) as process:
+        os.close(follower)
+        shown = b""
+        deadline = time.monotonic() + 40
+        while time.monotonic() < deadline:
+            if not select.select([leader], [], [], 1.0)[0]:
+                continue
+            try:
+                piece = os.read(leader, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+        process.wait(timeout=20)
+    os.close(leader)
+    text = shown.decode("utf-8", "replace")
+    assert process.returncode == 0, text
+    for part in ("added latency", "fps in", "Ctrl-C stops", "/jobs/main/live.flv"):
+        assert part in text
