@@ -232,7 +232,11 @@ def _copy_planes(source: VideoFrame, target: Frame) -> None:
     planes = source.planes
     for plane, wanted in zip(planes, (target.y, target.u, target.v), strict=False):
         rows, columns = wanted.shape
-        np.copyto(wanted, _view(plane)[:rows, :columns])
+        lines = _view(plane)
+        if lines.shape[1] == columns:
+            wanted.reshape(-1)[:] = lines.reshape(-1)[: rows * columns]
+        else:
+            wanted[:] = lines[:rows, :columns]
 
 
 def _view(plane: VideoPlane) -> Plane:

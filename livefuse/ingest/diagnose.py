@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from livefuse.config import IngestConfig
 
+FOREIGN_ERRORS: Final = (av.error.FFmpegError, OSError, ValueError)
+"""What FFmpeg, the system and a broken pipe form raise; anything else is a fault of ours."""
 DEFAULT_PORTS: Final = {
     "rtsp": 554,
     "rtsps": 322,

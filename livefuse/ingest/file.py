@@ -9,7 +9,7 @@ import av.error
 
 from livefuse.clock import NS_PER_S
 from livefuse.errors import IngestError, IngestUnsupportedError
-from livefuse.ingest.diagnose import diagnose_open_error
+from livefuse.ingest.diagnose import FOREIGN_ERRORS, diagnose_open_error
 from livefuse.ingest.pacer import Pacer
 from livefuse.ingest.source import get_file_path, open_source
 from livefuse.ingest.stage import DecodeStage
@@ -78,21 +78,19 @@ class FileIngest:
             )
         except IngestError:
             raise
-        except (av.error.FFmpegError, OSError, ValueError) as error:
+        except FOREIGN_ERRORS as error:
             elapsed_s = (self._clock.now_ns() - started_ns) / NS_PER_S
             raise diagnose_open_error(error, self._url, self._config, elapsed_s) from None
 
     def _take_all(self, source: Source, stage: DecodeStage) -> None:
         pacer = Pacer(self._clock, self._stopping) if self._paced else None
         try:
-            for packet in source.packets:
+            for is_video, packet in source.packets:
                 if self._stopping.is_set():
                     return
-                if not packet.size:
-                    continue
                 stamp = packet.dts if packet.dts is not None else packet.pts
                 now_ns = pacer.wait_for(stamp, packet.time_base) if pacer else self._clock.now_ns()
-                stage.take(packet, now_ns)
+                stage.take(packet, now_ns, is_video=is_video)
         except av.error.FFmpegError as error:
             if not stage.has_media:
                 raise diagnose_open_error(error, self._url, self._config, 0.0) from None

@@ -8,11 +8,13 @@ the host of the URL is bound, and only its app and stream key are let in.
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
 import threading
 from fractions import Fraction
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
 PREFIX: Final = "listen:"
 _TIME_BASE: Final = Fraction(1, TIME_BASE_HZ)
 _RTMP_PORT: Final = 1935
-_VIDEO, _AUDIO = 0, 1
 _RETRY_NS: Final = 1000 * NS_PER_MS
 _JOIN_S: Final = 1.0
 
@@ -117,6 +118,7 @@ class _ListenChild:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": _find_import_path()},
         )
         options = build_options("rtmp", config, is_live=True) | {"listen": "1"}
         order = Order(url, config.read_timeout_ms, options)
@@ -168,9 +170,7 @@ class _ListenChild:
         return Source(
             url=self._url,
             decoder=decoder,
-            video_index=_VIDEO,
             time_base=_TIME_BASE,
-            audio_index=_AUDIO if audio is not None else None,
             audio=audio if self._config.audio else None,
             fps=video.fps_num / video.fps_den,
             aspect=None,
@@ -216,8 +216,17 @@ def describe_fault(fault: str, url: str) -> IngestError:
     )
 
 
-def _iter_packets(messages: Iterator[Packet | bytes]) -> Iterator[av.Packet[Stream]]:
-    """Yield PyAV packets for the decoder; their stream index tells the kind."""
+def _find_import_path() -> str:
+    """Return a PYTHONPATH by which a child finds this very package, installed or not."""
+    own = str(Path(__file__).resolve().parents[2])
+    inherited = os.environ.get("PYTHONPATH")
+    return os.pathsep.join([own, inherited]) if inherited else own
+
+
+def _iter_packets(
+    messages: Iterator[Packet | bytes],
+) -> Iterator[tuple[bool, av.Packet[Stream]]]:
+    """Yield PyAV packets for the decoder, and whether they are of the pictures."""
     for message in messages:
         if isinstance(message, Packet):
             packet: av.Packet[Stream] = av.Packet(message.data)
@@ -226,5 +235,4 @@ def _iter_packets(messages: Iterator[Packet | bytes]) -> Iterator[av.Packet[Stre
             packet.dts = None if message.dts == NO_STAMP else message.dts
             packet.duration = message.duration
             packet.is_keyframe = message.is_keyframe
-            packet.stream_index = _VIDEO if message.kind == "video" else _AUDIO
-            yield packet
+            yield message.kind == "video", packet

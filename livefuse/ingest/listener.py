@@ -10,6 +10,7 @@ This process reads that log and ends such a push before anything of it is passed
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
@@ -44,6 +45,8 @@ _PATIENCE_S: Final = 30
 """How long FFmpeg waits for a push, and then for its streams, before it listens anew."""
 _REFUSALS: Final = ("Unexpected stream", "App field don't match up")
 _FPS_DEN: Final = 1000
+_PIPE_BYTES: Final = 4096
+_BIND_ERRORS: Final = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES})
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -57,7 +60,7 @@ class Order(msgspec.Struct, frozen=True):
 class Hello(msgspec.Struct, frozen=True):
     """What the parent is told first: the streams of a push, or why there is none.
 
-    `fault` is empty, `key` (another app or key), `no_video`, or FFmpeg's words.
+    `fault` is empty, `key` (another app or key), `no_video`, `gone`, or why it cannot be bound.
     """
 
     streams: StreamsInfo | None = None
@@ -107,13 +110,18 @@ def _accept(
         except av.error.ExitError:
             continue
         except av.error.FFmpegError as error:
-            fault = "key" if is_refused(logs) else (error.strerror or "not RTMP")
-            return Hello(fault=fault), None
+            return Hello(fault=_name_fault(error, logs)), None
     video = source.streams.best("video")
     if is_refused(logs) or video is None:
         source.close()
         return Hello(fault="key" if is_refused(logs) else "no_video"), None
     return Hello(_describe(source)), source
+
+
+def _name_fault(error: av.error.FFmpegError, logs: Sequence[tuple[int, str, str]]) -> str:
+    if is_refused(logs):
+        return "key"
+    return error.strerror or "" if error.errno in _BIND_ERRORS else "gone"
 
 
 def is_refused(logs: Sequence[tuple[int, str, str]]) -> bool:
@@ -162,7 +170,9 @@ def _forward(source: InputContainer, out: IO[bytes]) -> None:
 
 
 def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
+    # Unbuffered: a lock on standard input would stop this process from ending.
+    while os.read(0, _PIPE_BYTES):
+        pass
     os._exit(0)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.errors import IngestEndedError, IngestError
-from livefuse.ingest.diagnose import create_timeout_error, diagnose_open_error
+from livefuse.ingest.diagnose import FOREIGN_ERRORS, create_timeout_error, diagnose_open_error
 from livefuse.ingest.pacer import Pacer
 from livefuse.ingest.reader import ReaderEnded
 from livefuse.redact import redact_text, redact_url
@@ -64,7 +64,7 @@ class Play:
             self._pacer = Pacer(self._clock, self._stopping)
         self._stage.begin_segment(source)
         try:
-            self._take_all(reader, source, self._clock.now_ns() if waits_for_ever else started_ns)
+            self._take_all(reader, self._clock.now_ns() if waits_for_ever else started_ns)
         except ReaderEnded as end:
             if end.cause is None and source.is_finite:
                 self._stage.flush()
@@ -86,7 +86,7 @@ class Play:
                 raise create_timeout_error(self._url, elapsed_ns / NS_PER_S)
         return None
 
-    def _take_all(self, reader: Reader, source: Source, started_ns: int) -> None:
+    def _take_all(self, reader: Reader, started_ns: int) -> None:
         """Take packets until stopped; raises ReaderEnded at the end."""
         before = self._stage.frames
         last_video_ns: int | None = None
@@ -95,7 +95,7 @@ class Play:
             now = self._clock.now_ns()
             if item is not None:
                 self._take(item)
-                if item.packet.stream_index == source.video_index:
+                if item.is_video:
                     last_video_ns = now
                     self._is_stalled = False
             elif self._stopping.is_set():
@@ -115,7 +115,7 @@ class Play:
             arrival_ns = self._pacer.wait_for(
                 packet.dts if packet.dts is not None else packet.pts, packet.time_base
             )
-        self._stage.take(item.packet, arrival_ns)
+        self._stage.take(item.packet, arrival_ns, is_video=item.is_video)
 
     def _check_start(self, started_ns: int, last_video_ns: int | None) -> None:
         """Give up on a source without a picture; one that sends may still owe its keyframe."""
@@ -134,18 +134,20 @@ class Play:
             self._sink.on_state("stalled")
 
     def _diagnose(self, cause: Exception | None, started_ns: int) -> IngestError:
-        if isinstance(cause, IngestError):
-            return cause
-        if cause is None:
-            return self._describe_loss(None)
+        if cause is None or isinstance(cause, IngestError):
+            return self._describe_loss(cause)
+        if not isinstance(cause, FOREIGN_ERRORS):
+            raise cause
         elapsed_s = (self._clock.now_ns() - started_ns) / NS_PER_S
         return diagnose_open_error(cause, self._url, self._config, elapsed_s)
 
     def _describe_loss(self, cause: Exception | None) -> IngestError:
         if isinstance(cause, IngestError):
             return cause
-        words = getattr(cause, "strerror", None) if cause is not None else None
+        if cause is not None and not isinstance(cause, FOREIGN_ERRORS):
+            raise cause
+        words = getattr(cause, "strerror", None)
         reason = f" ({redact_text(words, (self._url,))})" if words else ""
         return IngestEndedError(
-            f"{redact_url(self._url)} went away{reason}", hint="it is tried again by itself"
+            f"{redact_url(self._url)} went away{reason}", hint="waiting for it to come back"
         )

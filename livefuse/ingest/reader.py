@@ -24,9 +24,10 @@ _JOIN_S: Final = 0.2
 
 
 class Item(NamedTuple):
-    """A packet as it came, when it did (monotonic), and how many were dropped just before it."""
+    """A packet, of the pictures or not, when it came (monotonic), how many were lost before it."""
 
     packet: Packet[Stream]
+    is_video: bool
     arrival_ns: int
     dropped_before: int = 0
 
@@ -123,7 +124,7 @@ class Reader:
                 self._source = source
                 self._condition.notify_all()
             self._read(source)
-        except Exception as error:  # noqa: BLE001 - FFmpeg's errors have no narrower base; told on
+        except Exception as error:  # noqa: BLE001 - told to the taker, who knows it or raises it
             cause = error
         finally:
             if source is not None:
@@ -133,11 +134,12 @@ class Reader:
                 self._condition.notify_all()
 
     def _read(self, source: Source) -> None:
-        for packet in source.packets:
-            if packet.size and not self._put(Item(packet, self._clock.now_ns()), source.is_bursty):
+        for is_video, packet in source.packets:
+            item = Item(packet, is_video, self._clock.now_ns())
+            if not self._put(item, waits=source.is_bursty):
                 return
 
-    def _put(self, item: Item, waits: bool) -> bool:  # noqa: FBT001 - one private caller
+    def _put(self, item: Item, *, waits: bool) -> bool:
         """Queue `item`; False when the reader was closed."""
         with self._condition:
             if waits:

@@ -46,20 +46,19 @@ _DEFAULT_FPS: Final = 30.0
 class Source:
     """An opened input: how to decode its pictures, what sound there is, how it behaves.
 
-    `is_bursty` means that it comes in pieces of seconds (HLS, a file over HTTP), so it has to be
-    paced by its time stamps. `is_finite` means that its end is an end, not a loss.
+    `packets` tells of each whether it is of the pictures. `is_bursty` means that it comes in pieces
+    of seconds (HLS, a file over HTTP), so it has to be paced by its time stamps. `is_finite` means
+    that its end is an end, not a loss.
     """
 
     url: str
     decoder: VideoCodecContext
-    video_index: int
     time_base: Fraction | None
-    audio_index: int | None
     audio: AudioInfo | None
     fps: float
     aspect: Fraction | None
     decoder_name: str
-    packets: Iterator[Packet[Stream]]
+    packets: Iterator[tuple[bool, Packet[Stream]]]
     close: Callable[[], None]
     is_bursty: bool = False
     is_finite: bool = False
@@ -163,18 +162,25 @@ def _describe(
     return Source(
         url=url,
         decoder=decoder,
-        video_index=video.index,
         time_base=video.time_base or None,
-        audio_index=audio.index if audio is not None else None,
         audio=describe_sound(audio.codec_context) if audio is not None else None,
         fps=read_fps(video.average_rate, video.guessed_rate),
         aspect=decoder.sample_aspect_ratio or None,
         decoder_name=decoder.name,
         is_bursty=scheme in _PACED_SCHEMES and (duration > 0 or "hls" in container.format.name),
         is_finite=is_finite,
-        packets=container.demux([video] if audio is None else [video, audio]),
+        packets=_iter_packets(container, video, audio),
         close=container.close,
     )
+
+
+def _iter_packets(
+    container: InputContainer, video: VideoStream, audio: Stream | None
+) -> Iterator[tuple[bool, Packet[Stream]]]:
+    index = video.index
+    for packet in container.demux([video] if audio is None else [video, audio]):
+        if packet.size:
+            yield packet.stream_index == index, packet
 
 
 def _choose_video(container: InputContainer) -> VideoStream | None:

@@ -90,7 +90,7 @@ class DecodeStage:
             self._canvas.set_aspect(source.aspect)
             self._relays_sound = self._is_told_sound(source.audio)
 
-    def take(self, packet: av.Packet[Stream], arrival_ns: int) -> None:
+    def take(self, packet: av.Packet[Stream], arrival_ns: int, *, is_video: bool) -> None:
         """Take a packet of either kind.
 
         Raises:
@@ -99,7 +99,7 @@ class DecodeStage:
         source = self._source
         if source is None:
             return
-        if packet.stream_index == source.video_index:
+        if is_video:
             self._take_video(source, packet, arrival_ns)
         elif self._relays_sound:
             self._take_sound(packet, arrival_ns)

@@ -1,0 +1,235 @@
+"""The life of a live source without a network: opening, stalls, losses, trying again."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from fractions import Fraction
+
+import av
+import pytest
+
+from livefuse.clock import NS_PER_MS, NS_PER_S, ManualClock, SystemClock
+from livefuse.config import IngestConfig
+from livefuse.errors import (
+    IngestAuthError,
+    IngestEndedError,
+    IngestError,
+    IngestTimeoutError,
+    IngestUnsupportedError,
+)
+from livefuse.ingest import pull
+from livefuse.ingest.pacer import Pacer
+from livefuse.ingest.pull import PullIngest
+from livefuse.ingest.reader import MAX_PACKETS, Reader, ReaderEnded
+from livefuse.ingest.source import Source, build_options, open_source
+from livefuse.ingest.stage import MAX_DECODE_ERRORS, DecodeStage
+from tests.sinks import CollectingSink
+from tests.clips import write_clip
+from tests.wire.servers import wait_until
+
+URL = "rtmp://127.0.0.1:1/live/key"
+FAST = IngestConfig(
+    reconnect_min_ms=1, reconnect_max_ms=5, open_timeout_ms=400, read_timeout_ms=400
+)
+
+
+class Script:
+    """Stands for FFmpeg: each opening takes the next act, a clip, an error, or a silence."""
+
+    def __init__(self, *acts):
+        self.acts = list(acts)
+        self.opened = 0
+        self.silence = threading.Event()
+
+    def __call__(self, target, config, *, is_live, url, hardware=None):
+        self.opened += 1
+        act = self.acts.pop(0) if self.acts else "silent"
+        if isinstance(act, Exception):
+            raise act
+        if act == "silent":
+            self.silence.wait(10)
+            raise av.error.ExitError(1, "silent")
+        source = open_source(str(act), config, is_live=True, url=url)
+        source.is_finite = False
+        return source
+
+
+@pytest.fixture
+def play(monkeypatch):
+    """Run a script of openings against a sink until it has had enough."""
+    scripts = []
+
+    def run(*acts, config=FAST, **options):
+        script = Script(*acts)
+        scripts.append(script)
+        monkeypatch.setattr(pull, "open_source", script)
+        ingest = PullIngest(URL, config, SystemClock())
+        sink = CollectingSink(ingest=ingest, capacity=4, **options)
+        try:
+            ingest.run(sink)
+        except IngestError as error:
+            return sink, script, error
+        return sink, script, None
+
+    yield run
+    for script in scripts:
+        script.silence.set()
+
+
+def test_first_failure_is_raised_at_once(play):
+    sink, script, error = play(av.error.HTTPUnauthorizedError(1, "no"))
+    assert isinstance(error, IngestAuthError)
+    assert script.opened == 1
+    assert sink.states == ["connecting"]
+
+
+def test_lost_source_is_dialled_again_and_time_goes_on(play, tmp_path):
+    clip = write_clip(tmp_path / "clip.ts", frames=10)
+    down = av.error.ConnectionRefusedError(111, "refused")
+    sink, _, error = play(clip, down, down, clip, stop_after=15)
+    assert error is None
+    assert sink.counts["reconnect"] == 3
+    assert sink.states == [
+        "connecting", "live", "lost", "connecting", "lost", "connecting", "lost",
+        "connecting", "live", "ended",
+    ]  # fmt: skip
+    assert isinstance(sink.errors[2], IngestEndedError)
+    assert all(b > a for a, b in itertools.pairwise(sink.pts))
+
+
+def test_silent_source_fails_within_the_time_limit(play):
+    """C31, without the server."""
+    clock = SystemClock()
+    started = clock.now_ns()
+    _, _, error = play("silent")
+    assert isinstance(error, IngestTimeoutError)
+    assert clock.now_ns() - started < 1400 * NS_PER_MS
+
+
+def test_stop_does_not_wait_for_ffmpeg(monkeypatch):
+    script = Script("silent")
+    monkeypatch.setattr(pull, "open_source", script)
+    ingest = PullIngest(URL, IngestConfig(open_timeout_ms=9000), SystemClock())
+    sink = CollectingSink()
+    thread = threading.Thread(target=ingest.run, args=(sink,), daemon=True)
+    thread.start()
+    wait_until(lambda: script.opened, 5)
+    ingest.stop()
+    thread.join(2)
+    assert not thread.is_alive()
+    assert sink.states == ["connecting", "ended"]
+    script.silence.set()
+
+
+class NeverDecodes:
+    """A decoder that takes nothing."""
+
+    name = "h264"
+
+    def decode(self, packet):
+        raise av.error.InvalidDataError(1, "no")
+
+
+def test_packets_that_never_decode_end_in_a_codec_error():
+    clock = ManualClock()
+    stage = DecodeStage(CollectingSink(), FAST, clock, threading.Event(), is_live=True)
+    stage.begin_segment(make_source(NeverDecodes()))
+    with pytest.raises(IngestUnsupportedError, match="h264"):
+        for _ in range(MAX_DECODE_ERRORS + 1):
+            stage.take(av.Packet(b"x"), clock.now_ns(), is_video=True)
+
+
+@pytest.mark.parametrize(
+    ("lost_s", "low_ms", "high_ms"), [(0, 800, 1200), (30, 2400, 3600), (900, 30_000, 30_000)]
+)
+def test_waits_grow_with_the_time_since_the_loss(lost_s, low_ms, high_ms):
+    """C33, and C32: after 30 s away the picture is back within 5 s."""
+    clock = ManualClock(start_ns=lost_s * NS_PER_S)
+    for share in (0.0, 1.0):
+        ingest = PullIngest(URL, IngestConfig(), clock, choose=(min, max)[int(share)])
+        delay_ms = ingest._get_delay_ns(IngestEndedError("x"), 0) / NS_PER_MS
+        assert low_ms <= delay_ms <= high_ms
+
+
+def test_wrong_password_is_not_hammered():
+    """C37."""
+    ingest = PullIngest(URL, IngestConfig(), ManualClock())
+    assert ingest._get_delay_ns(IngestAuthError("x"), 0) == 30 * NS_PER_S
+
+
+def test_options_are_low_latency_tcp_and_verified_tls():
+    options = build_options("rtsps", IngestConfig(), is_live=True)
+    assert options["rtsp_transport"] == "tcp"
+    assert options["tls_verify"] == "1"
+    assert int(options["analyzeduration"]) <= 500_000
+    assert (
+        build_options("rtsp", IngestConfig(rtsp_transport="udp"), is_live=True)["rtsp_transport"]
+        == "udp"
+    )
+    assert "tls_verify" not in build_options("https", IngestConfig(tls_verify=False), is_live=True)
+    assert build_options("file", IngestConfig(), is_live=False) == {}
+
+
+def make_source(decoder=None, amount=0, *, is_bursty=False, closed=None):
+    """A source that gives `amount` packets as fast as they are taken."""
+    return Source(
+        url=URL,
+        decoder=decoder,
+        time_base=Fraction(1, 1000),
+        audio=None,
+        fps=30.0,
+        aspect=None,
+        decoder_name="h264",
+        packets=((True, av.Packet(b"x")) for _ in range(amount)),
+        close=closed.set if closed is not None else lambda: None,
+        is_bursty=is_bursty,
+    )
+
+
+def get_dropped(reader):
+    item = reader.get(2)
+    assert item is not None
+    return item.dropped_before
+
+
+def test_full_queue_of_a_live_source_drops_what_waits_and_says_so():
+    closed = threading.Event()
+    source = make_source(amount=MAX_PACKETS + 5, closed=closed)
+    reader = Reader(lambda: source, SystemClock())
+    assert closed.wait(5)
+    assert [get_dropped(reader) for _ in range(5)] == [MAX_PACKETS, 0, 0, 0, 0]
+    with pytest.raises(ReaderEnded):
+        reader.get(1)
+    reader.close()
+
+
+def test_full_queue_of_a_paced_source_waits():
+    source = make_source(amount=MAX_PACKETS + 5, is_bursty=True)
+    reader = Reader(lambda: source, SystemClock())
+    assert not any(get_dropped(reader) for _ in range(MAX_PACKETS + 5))
+    reader.close()
+
+
+def test_closed_reader_lets_its_source_go():
+    closed = threading.Event()
+    source = make_source(amount=10 * MAX_PACKETS, is_bursty=True, closed=closed)
+    reader = Reader(lambda: source, SystemClock())
+    assert reader.wait_opened(2) is source
+    reader.close()
+    assert closed.wait(2)
+    assert reader.get(0) is None
+
+
+def test_pacer_follows_the_stamps_and_starts_anew_after_a_break():
+    clock, stopping = ManualClock(), threading.Event()
+    pacer = Pacer(clock, stopping)
+    tick = Fraction(1, 1000)
+    assert pacer.wait_for(1000, tick) == 0
+    assert pacer.wait_for(1500, tick) == 500 * NS_PER_MS
+    assert pacer.wait_for(1400, tick) == 500 * NS_PER_MS
+    assert pacer.wait_for(90_000, tick) == 500 * NS_PER_MS
+    assert pacer.wait_for(90_100, tick) == 600 * NS_PER_MS
+    assert pacer.wait_for(None, tick) == 600 * NS_PER_MS
+    stopping.set()
+    assert pacer.wait_for(95_000, tick) == 600 * NS_PER_MS
