@@ -1,0 +1,94 @@
+"""Every command of the README is run: here, or by the test that this table names."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from livefuse.control.cli import create_app
+from tests.contract.repo import ROOT, read_text
+
+pytestmark = pytest.mark.e2e
+
+README = ROOT / "README.md"
+BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# Command -> the file and test that runs it, or its like with a server or file of the test's own.
+RUN_ELSEWHERE = {
+    "scripts/demo": ("tests/e2e/test_readme.py", "test_the_first_command"),
+    "scripts/demo --from rtsp://user:password@camera/stream --to rtmp://live.example/app/key": (
+        "tests/e2e/test_readme.py",
+        "test_the_first_command",
+    ),
+    "scripts/test": ("tests/contract/test_repo_rules.py", "test_scripts_are_short_and_can_be_run"),
+    "livefuse run --from camera:NAME --to rtmp://live.example/app/key": (
+        "tests/e2e/test_cli.py",
+        "test_bad_input_ends_in_one_line_and_leaves_nothing",
+    ),
+    "livefuse doctor": ("tests/e2e/test_cli.py", "test_the_doctor_tells_ok_warning_and_problem"),
+    "livefuse cameras": ("tests/e2e/test_cli.py", "test_looking_commands"),
+    "livefuse models verify": ("tests/e2e/test_cli.py", "test_looking_commands"),
+}
+RUN_HERE = {
+    "livefuse run --from test: --to out.mp4 --for 5": "out.mp4",
+    "livefuse run --from clip.mp4 --to covered.mp4 --set blur.style=mosaic --stats figures.json": (
+        "covered.mp4"
+    ),
+}
+
+
+def list_commands():
+    blocks = BLOCK.findall(README.read_text("utf-8"))
+    return [line for block in blocks for line in block.splitlines() if line]
+
+
+def test_every_command_is_run_somewhere():
+    assert set(list_commands()) == {*RUN_ELSEWHERE, *RUN_HERE}
+    for path, name in RUN_ELSEWHERE.values():
+        assert f"def {name}(" in read_text(ROOT / path)
+
+
+@pytest.mark.parametrize("command", [c for c in list_commands() if "scripts/test" not in c])
+def test_every_command_can_be_parsed(command):
+    program, *tokens = shlex.split(command)
+    if program == "scripts/demo":
+        tokens.insert(0, "demo")
+    called, *_ = create_app().parse_args(tokens, exit_on_error=False, print_error=False)
+    assert callable(called)
+
+
+@pytest.mark.parametrize("command", RUN_HERE)
+def test_a_command_does_what_is_said(command, short_clip, tmp_path):
+    (tmp_path / "clip.mp4").symlink_to(short_clip)
+    tokens = [*shlex.split(command)[1:], "--set", "http.port=0"]
+    done = subprocess.run(
+        [sys.executable, "-m", "livefuse", *tokens],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / RUN_HERE[command]).stat().st_size > 10_000
+
+
+@pytest.mark.skipif(
+    Path(sys.prefix).resolve() != (ROOT / ".venv").resolve(), reason="this is not scripts/setup's"
+)
+def test_the_first_command(tmp_path):
+    target = tmp_path / "demo.mp4"
+    done = subprocess.run(
+        [ROOT / "scripts/demo", "--to", target, "--for", "2", "--set", "http.port=0"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "watch: http://127.0.0.1:" in done.stdout
+    assert target.stat().st_size > 10_000

@@ -1,0 +1,77 @@
+"""The doctor's lines: a missing extra is a warning, a broken part a problem, never an exception."""
+
+import importlib.metadata
+import sys
+
+import msgspec
+
+from livefuse.config import Config, HttpConfig, ModelsConfig
+from livefuse.control.doctor import Check, examine, format_check
+from livefuse.control.http import bind_listener
+from livefuse.runtime import providers
+
+ANY_PORT = Config(http=HttpConfig(port=0))
+
+
+def find(checks, name):
+    return [check for check in checks if check.name == name]
+
+
+def test_a_whole_machine_has_no_problem():
+    checks = examine(ANY_PORT)
+    assert [check for check in checks if check.level == "problem"] == []
+    assert all(check.cure for check in checks if check.level == "warning")
+    assert [check.text.split(",")[0] for check in find(checks, "model")] == [
+        "centerface",
+        "blazeface_full_192",
+    ]
+
+
+def test_a_missing_model_folder_is_a_problem(tmp_path):
+    config = msgspec.structs.replace(ANY_PORT, models=ModelsConfig(folder=str(tmp_path)))
+    (check,) = find(examine(config), "models")
+    assert check.level == "problem"
+    assert "models.folder" in check.cure
+
+
+def test_a_damaged_model_is_a_problem(tmp_path):
+    from livefuse.runtime.registry import find_models_folder
+
+    folder = find_models_folder(ModelsConfig())
+    (tmp_path / "manifest.toml").write_bytes((folder / "manifest.toml").read_bytes())
+    (tmp_path / "centerface.onnx").write_bytes(b"half")
+    config = msgspec.structs.replace(ANY_PORT, models=ModelsConfig(folder=str(tmp_path)))
+    checks = find(examine(config), "model")
+    assert [check.level for check in checks] == ["problem", "problem"]
+    assert "4 bytes" in checks[0].text
+
+
+def test_packages_that_overwrite_one_another_are_a_problem(monkeypatch):
+    version = importlib.metadata.version
+    both = {"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.31.1"}
+    monkeypatch.setattr(
+        providers.importlib.metadata, "version", lambda name: both.get(name) or version(name)
+    )
+    (check,) = find(examine(ANY_PORT), "packages")
+    assert check.level == "problem"
+    assert "pip uninstall onnxruntime onnxruntime-gpu" in check.cure
+
+
+def test_a_library_that_does_not_load_is_a_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "livefuse.runtime.providers", None)
+    (check,) = find(examine(ANY_PORT), "runtime")
+    assert check.level == "problem"
+    assert "\n" not in check.text
+
+
+def test_a_taken_port_is_a_warning():
+    with bind_listener("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        (check,) = find(examine(Config(http=HttpConfig(port=port))), "http")
+    assert check.level == "warning"
+    assert str(port) in check.text
+
+
+def test_a_line_has_level_name_text_and_cure():
+    line = format_check(Check("warning", "srt", "not installed", "apt-get install srt-tools"))
+    assert line == "warning  srt              not installed: apt-get install srt-tools"
