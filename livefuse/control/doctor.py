@@ -78,12 +78,13 @@ def _check_python(_config: Config) -> list[Check]:
 
 
 def _check_codecs(config: Config) -> list[Check]:
-    from livefuse.publish.encode import CANDIDATES, find_candidate, probe_candidate  # noqa: PLC0415 - loads FFmpeg
+    from livefuse.publish import encode, versions  # noqa: PLC0415 - loads FFmpeg
 
-    usable = [c.encoder for c in CANDIDATES if not probe_candidate(c)]
-    chosen = find_candidate(config.encode).encoder
+    usable = [c.encoder for c in encode.CANDIDATES if not encode.probe_candidate(c)]
+    chosen = encode.find_candidate(config.encode).encoder
+    ffmpeg = versions.get_ffmpeg_version()
     return [
-        Check("ok", "av", importlib.metadata.version("av")),
+        Check("ok", "av", f"{importlib.metadata.version('av')}, FFmpeg {ffmpeg}"),
         Check("ok", "encoders", f"{', '.join(usable)} (in use: {chosen})"),
     ]
 

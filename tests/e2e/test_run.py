@@ -49,6 +49,7 @@ def fetch(url):
 
 
 def wait_live(base_url, frames=10):
+    stats = {}
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         stats = json.loads(fetch(f"{base_url}/jobs/main/status"))

@@ -8,7 +8,6 @@ import msgspec
 from livefuse.config import Config, HttpConfig, ModelsConfig
 from livefuse.control.doctor import Check, examine, format_check
 from livefuse.control.http import bind_listener
-from livefuse.runtime import providers
 
 ANY_PORT = Config(http=HttpConfig(port=0))
 
@@ -49,9 +48,7 @@ def test_a_damaged_model_is_a_problem(tmp_path):
 def test_packages_that_overwrite_one_another_are_a_problem(monkeypatch):
     version = importlib.metadata.version
     both = {"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.31.1"}
-    monkeypatch.setattr(
-        providers.importlib.metadata, "version", lambda name: both.get(name) or version(name)
-    )
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: both.get(name) or version(name))
     (check,) = find(examine(ANY_PORT), "packages")
     assert check.level == "problem"
     assert "pip uninstall onnxruntime onnxruntime-gpu" in check.cure
