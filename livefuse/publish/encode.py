@@ -148,8 +148,8 @@ class VideoEncoder:
         picture.time_base = Fraction(1, TIME_BASE_HZ)
         if self._is_forced or frame.pts >= self._next_keyframe_pts:
             self._is_forced = False
-            # Half a frame early: a stamp that jitters must not push the keyframe one frame on.
-            self._next_keyframe_pts = frame.pts + self._interval - self._duration // 2
+            # A little early: a stamp that jitters must not push the keyframe one frame on.
+            self._next_keyframe_pts = frame.pts + self._interval - self._duration // 4
             picture.pict_type = PictureType.I
         self._arrivals[frame.pts] = frame.arrival_ns
         if len(self._arrivals) > _MAX_WAITING:

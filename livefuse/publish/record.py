@@ -6,6 +6,7 @@ It is made when the first keyframe comes: a job that never starts leaves nothing
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import threading
 from typing import IO, TYPE_CHECKING, Final
@@ -129,8 +130,12 @@ class FileOutput:
                     with self._changed:
                         self._packets += 1
                     packet = self._take()
-            finally:
-                muxer.close()
+            except Exception:
+                # What went wrong first is what is told.
+                with contextlib.suppress(Exception):
+                    muxer.close()
+                raise
+            muxer.close()
 
     def _take(self) -> Packet | None:
         """Return the next packet; None at the end."""
