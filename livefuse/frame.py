@@ -39,7 +39,7 @@ class FrameHandle(NamedTuple):
 class Frame:
     """One picture in I420: `buffer` is contiguous uint8 (height * 3 / 2, width), sides even.
 
-    `y` is (height, width); `u` and `v` are (height / 2, width / 2); all three are views of `buffer`.
+    `y` is (height, width); `u` and `v` are (height / 2, width / 2); all are views of `buffer`.
     `arrival_ns` is when the picture's packet reached us (monotonic): added latency counts from it.
     """
 

@@ -91,7 +91,8 @@ def record(
     options = LOW_LATENCY if is_stream else {}
     recording = Recording()
     deadline = time.monotonic() + timeout_s
-    with av.open(str(source), options=options, timeout=(timeout_s, min(timeout_s, 5.0))) as container:
+    timeouts = (timeout_s, min(timeout_s, 5.0))
+    with av.open(str(source), options=options, timeout=timeouts) as container:
         _note_streams(container, recording)
         try:
             for packet in container.demux():

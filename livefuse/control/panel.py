@@ -195,7 +195,7 @@ def _table() -> Table:
     from rich.table import Table  # noqa: PLC0415 - heavy, and only terminals need it
 
     table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
+    table.add_column(style="bold", no_wrap=True, min_width=14)
     table.add_column(overflow="fold")
     return table
 

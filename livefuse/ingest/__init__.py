@@ -126,7 +126,7 @@ def _check_listen(url: str) -> None:
 
 
 def _create_pull(url: str, config: IngestConfig, clock: Clock) -> Ingest:
-    from livefuse.ingest.pull import PullIngest  # noqa: PLC0415
+    from livefuse.ingest.pull import PullIngest  # noqa: PLC0415 - as said above
 
     return PullIngest(url, config, clock)
 
@@ -134,24 +134,24 @@ def _create_pull(url: str, config: IngestConfig, clock: Clock) -> Ingest:
 def _create_file(
     url: str, config: IngestConfig, clock: Clock, *, paced: bool, every_frame: bool
 ) -> Ingest:
-    from livefuse.ingest.file import FileIngest  # noqa: PLC0415
+    from livefuse.ingest.file import FileIngest  # noqa: PLC0415 - as said above
 
     return FileIngest(url, config, clock, paced=paced, every_frame=every_frame)
 
 
 def _create_listen(url: str, config: IngestConfig, clock: Clock) -> Ingest:
-    from livefuse.ingest.listen import ListenIngest  # noqa: PLC0415
+    from livefuse.ingest.listen import ListenIngest  # noqa: PLC0415 - as said above
 
     return ListenIngest(url, config, clock)
 
 
 def _create_camera(url: str, config: IngestConfig, clock: Clock) -> Ingest:
-    from livefuse.ingest.camera import CameraIngest  # noqa: PLC0415
+    from livefuse.ingest.camera import CameraIngest  # noqa: PLC0415 - as said above
 
     return CameraIngest(url, config, clock)
 
 
 def _create_synthetic(url: str, config: IngestConfig, clock: Clock, *, paced: bool) -> Ingest:
-    from livefuse.ingest.synthetic import SyntheticIngest  # noqa: PLC0415
+    from livefuse.ingest.synthetic import SyntheticIngest  # noqa: PLC0415 - as said above
 
     return SyntheticIngest(url, config, clock, paced=paced)

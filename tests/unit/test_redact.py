@@ -43,4 +43,5 @@ def test_a_short_key_does_not_garble_other_words():
 
 def test_a_path_holds_no_secret():
     assert find_secrets("folder/figures.json") == ()
-    assert redact_text("cannot write folder/figures.json", ("folder/figures.json",)).endswith("json")
+    text = "cannot write folder/figures.json"
+    assert redact_text(text, ("folder/figures.json",)) == text
