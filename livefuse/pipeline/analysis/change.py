@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import cv2
 import numpy as np
+
+from livefuse.pipeline.planes import shrink_plane
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +29,9 @@ def compute_cells(luma: NDArray[np.uint8]) -> NDArray[np.float32]:
     height, width = luma.shape
     scale = _LONG_SIDE / max(width, height)
     size = (max(2, round(width * scale)), max(2, round(height * scale)))
-    return cv2.resize(luma, size, interpolation=cv2.INTER_AREA).astype(np.float32)
+    cells = np.empty((size[1], size[0]), np.uint8)
+    shrink_plane(luma, cells)
+    return cells.astype(np.float32)
 
 
 def is_cut(before: NDArray[np.float32], after: NDArray[np.float32]) -> bool:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 _FACE_PX: Final = 64.0  # larger faces are shrunk to this: flow needs no more, and costs by area
 _MARGIN: Final = 0.5  # of the face's size, on each side: how far it may go within the crop
-_WINDOW: Final = (13, 13)
+_WINDOW: Final = (11, 11)
 _LEVELS: Final = 2
-_CRITERIA: Final = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 8, 0.03)
+_CRITERIA: Final = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 6, 0.03)
 _MIN_EIGENVALUE: Final = 5e-4
 _MAX_RETURN_PX: Final = 1.5
 _MIN_POINTS: Final = 8

@@ -90,7 +90,7 @@ class FaceTracker:
             light = self._light_on_change and not cut and not self._is_due(followed)
             # Until the detector has answered this frame counts as not looked at.
             self._is_first = True
-            self._match(self._detector.detect(frame, light=light), followed)
+            self._match(self._detector.detect(frame, light=light), followed, light=light)
             self._is_first = False
             detected = True
             self._detected_cells = cells
@@ -142,8 +142,11 @@ class FaceTracker:
         ]
         return has_changed(self._detected_cells, cells, self._config.change_level, known)
 
-    def _match(self, detections: list[Detection], followed: set[int]) -> None:
-        """Give each detection to the face it lies on best; the rest are new when sure enough."""
+    def _match(self, detections: list[Detection], followed: set[int], *, light: bool) -> None:
+        """Give each detection to the face it lies on best; the rest are new when sure enough.
+
+        A light look misses small faces, so it does not count against those that flow follows.
+        """
         pairs = [
             (affinity, index, face)
             for face in self._faces
@@ -161,7 +164,7 @@ class FaceTracker:
             face.confirm(detections[index], followed=face.track_id in followed)
             face.patch = cut_patch(self._luma, self._shrink(face.ellipse))
         for face in self._faces:
-            if face.track_id not in seen:
+            if face.track_id not in seen and not (light and face.track_id in followed):
                 face.missed += 1
         for index, detection in enumerate(detections):
             if index not in taken and detection.score >= self._min_score:

@@ -153,18 +153,32 @@ class FaceBlur:
             grid = self._create_grid(ellipse, frame)
             if grid is None:
                 continue
-            self._cover_plane(frame, 0, grid, ellipse)
-            for index in (1, 2):
-                self._cover_plane(frame, index, grid.halve(), halve_ellipse(ellipse))
+            self._cover_planes(frame, grid, ellipse)
             if self._picture is not None:
                 self._picture.lay(frame, ellipse, self._scratch)
         return covers
 
-    def _cover_plane(self, frame: Frame, index: int, grid: Grid, ellipse: Ellipse) -> None:
-        plane = (frame.y, frame.u, frame.v)[index]
-        painted = self._style.paint(plane, grid, index, frame.colour)
-        mask = self._scratch.get("mask", *painted.shape)
-        self._mask.draw(ellipse, (grid.x0, grid.y0), mask)
+    def _cover_planes(self, frame: Frame, grid: Grid, ellipse: Ellipse) -> None:
+        half = grid.halve()
+        chroma = self._scratch.get("chroma_mask", half.y1 - half.y0, half.x1 - half.x0)
+        self._mask.draw(halve_ellipse(ellipse), (half.x0, half.y0), chroma)
+        # A soft mask loses nothing when it is drawn at half size, and warping is the dear part.
+        luma = self._scratch.get("luma_mask", grid.y1 - grid.y0, grid.x1 - grid.x0)
+        size = (luma.shape[1], luma.shape[0])
+        cv2.resize(chroma, size, dst=luma, interpolation=cv2.INTER_LINEAR)
+        self._cover_plane(frame.y, 0, grid, luma, frame.colour)
+        self._cover_plane(frame.u, 1, half, chroma, frame.colour)
+        self._cover_plane(frame.v, 2, half, chroma, frame.colour)
+
+    def _cover_plane(
+        self,
+        plane: NDArray[np.uint8],
+        index: int,
+        grid: Grid,
+        mask: NDArray[np.uint8],
+        colour: Colour,
+    ) -> None:
+        painted = self._style.paint(plane, grid, index, colour)
         part = plane[grid.y0 : grid.y1, grid.x0 : grid.x1]
         blend_plane(part, painted, mask, self._scratch)
 

@@ -1,0 +1,115 @@
+import shutil
+import threading
+
+import numpy as np
+import pytest
+
+from livefuse.config import ModelsConfig
+from livefuse.errors import ModelError
+from livefuse.runtime import providers, session
+from livefuse.runtime.providers import describe_runtime, find_clashes
+from livefuse.runtime.registry import find_models_folder
+from livefuse.runtime.session import SessionCache
+
+
+@pytest.fixture
+def without_nvidia(monkeypatch):
+    """A machine that shows no NVIDIA device, whatever this one has."""
+    monkeypatch.setattr(providers, "has_nvidia_device", lambda: False)
+
+
+def test_each_model_is_loaded_once_for_all_threads(without_nvidia):
+    cache = SessionCache(ModelsConfig())
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(cache.get("blazeface_full_192")))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(found) == 4
+    assert len({id(network) for network in found}) == 1
+    assert cache.created == 1
+    cache.get("blazeface_full_192", threads=2)
+    assert cache.created == 2
+
+
+def test_a_network_runs_and_names_its_ends(without_nvidia):
+    network = SessionCache(ModelsConfig()).get("centerface")
+    outputs = network.run({network.input_names[0]: np.zeros((1, 3, 64, 96), np.float32)})
+    assert [output.shape for output in outputs] == [
+        (1, 1, 16, 24),
+        (1, 2, 16, 24),
+        (1, 2, 16, 24),
+        (1, 10, 16, 24),
+    ]
+    assert len(network.output_names) == 4
+
+
+def test_a_wrong_input_is_a_model_error(without_nvidia):
+    network = SessionCache(ModelsConfig()).get("centerface")
+    with pytest.raises(ModelError, match="inference of centerface failed"):
+        network.run({"no such input": np.zeros((1, 3, 64, 96), np.float32)})
+
+
+def test_auto_takes_the_processor_and_says_so(without_nvidia):
+    cache = SessionCache(ModelsConfig())
+    assert cache.choice is None
+    assert cache.get("blazeface_full_192").provider == "cpu"
+    assert "CPU" in cache.choice.note
+
+
+@pytest.mark.parametrize("wish", ["cuda", "tensorrt"])
+def test_a_device_that_is_not_there_is_refused_with_cause_and_cure(without_nvidia, wish):
+    with pytest.raises(ModelError, match="was asked for, but") as caught:
+        SessionCache(ModelsConfig(providers=wish)).get("centerface")
+    assert "install" in caught.value.hint
+
+
+def test_a_device_whose_libraries_do_not_load_is_refused_or_passed_over(monkeypatch):
+    monkeypatch.setattr(session, "list_usable_providers", lambda: ("cuda", "cpu"))
+    real = session._create_session
+    monkeypatch.setattr(
+        session,
+        "_create_session",
+        lambda path, device, n: real(path, "cpu", n) if device == "cpu" else None,
+    )
+    assert SessionCache(ModelsConfig()).get("blazeface_full_192").provider == "cpu"
+    with pytest.raises(ModelError, match="cuda was asked for"):
+        SessionCache(ModelsConfig(providers="cuda")).get("blazeface_full_192")
+
+
+def test_asking_for_a_missing_device_prints_nothing(capfd, without_nvidia):
+    with pytest.raises(ModelError):
+        SessionCache(ModelsConfig(providers="cuda")).get("centerface")
+    SessionCache(ModelsConfig()).get("centerface")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_file_is_verified_before_it_is_loaded(tmp_path, without_nvidia):
+    folder = tmp_path / "models"
+    shutil.copytree(find_models_folder(ModelsConfig()), folder)
+    (folder / "centerface.onnx").write_bytes(b"short")
+    cache = SessionCache(ModelsConfig(folder=str(folder)))
+    with pytest.raises(ModelError, match="5 bytes, expected"):
+        cache.get("centerface")
+    assert cache.created == 0
+
+
+def test_the_runtime_describes_itself(without_nvidia):
+    report = describe_runtime()
+    assert report.usable_providers == ("cpu",)
+    assert "CPUExecutionProvider" in report.compiled_providers
+    assert report.onnxruntime
+    assert report.opencv
+
+
+def test_packages_that_overwrite_one_another_are_found(monkeypatch):
+    monkeypatch.setattr(providers, "_find_version", lambda name: "1.0")
+    clashes = find_clashes()
+    assert len(clashes) == 2
+    assert all("pip uninstall" in clash for clash in clashes)
+    monkeypatch.setattr(providers, "_find_version", lambda name: "1.0" if "gpu" in name else "")
+    assert find_clashes() == ()
