@@ -147,15 +147,15 @@ class _ListenChild:
         return self._create_source(hello.streams.video, hello.streams.audio, messages)
 
     def stop(self) -> None:
-        """End the process by its own id and wait for it a moment; twice is once."""
+        """End the process by its own id; from any thread, returns at once. Twice is once."""
         if self._process.poll() is None:
             self._process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_JOIN_S)
 
     def close(self) -> None:
         """End the process and give back its pipes; from the reading thread."""
         self.stop()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_JOIN_S)
         self._stdout.close()
         with contextlib.suppress(OSError):
             self._stdin.close()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 STALL_NS: Final = NS_PER_S
 """Without a picture for this long a live source counts as stalled."""
 _POLL_S: Final = 0.25
+_OPEN_GRACE_NS: Final = NS_PER_S // 2
+"""FFmpeg has the same time limit and may know better why nothing came, so it may speak first."""
 _KEYFRAME_GRACE_NS: Final = 10 * NS_PER_S
 
 
@@ -73,7 +75,7 @@ class Play:
         return True
 
     def _open(self, reader: Reader, started_ns: int, *, waits_for_ever: bool) -> Source | None:
-        timeout_ns = self._config.open_timeout_ms * NS_PER_MS
+        timeout_ns = self._config.open_timeout_ms * NS_PER_MS + _OPEN_GRACE_NS
         while not self._stopping.is_set():
             try:
                 source = reader.wait_opened(_POLL_S)

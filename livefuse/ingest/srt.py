@@ -50,13 +50,13 @@ class SrtChild:
         self.stream = cast("IO[bytes]", self._process.stdout)
 
     def stop(self) -> None:
-        """End the process by its own id and wait for it a moment; twice is once."""
+        """End the process by its own id; from any thread, returns at once. Twice is once."""
         if self._process.poll() is None:
             self._process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_JOIN_S)
 
     def close(self) -> None:
         """End the process and give back its pipe; from the thread that reads `stream`."""
         self.stop()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_JOIN_S)
         self.stream.close()

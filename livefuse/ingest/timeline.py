@@ -40,6 +40,7 @@ class _Track:
     last: int = -MIN_STEP
     last_arrival_ns: int = 0
     has_started: bool = False
+    in_segment: bool = False
     step: int = _DEFAULT_STEP
     corrections: int = 0
 
@@ -69,6 +70,7 @@ class Timeline:
         """
         self._offset = self._video.offset = self._audio.offset = None
         self._video.corrections = self._audio.corrections = 0
+        self._video.in_segment = self._audio.in_segment = False
         if step is not None:
             self._video.step = max(step, MIN_STEP)
         if stamps:
@@ -108,13 +110,14 @@ class Timeline:
             place = self._place_first(track, other, ticks, arrival_ns)
         else:
             place = self._place(track, other, ticks, track.offset, elapsed if self._is_live else 0)
-        track.last, track.last_arrival_ns, track.has_started = place, arrival_ns, True
+        track.last, track.last_arrival_ns = place, arrival_ns
+        track.has_started = track.in_segment = True
         return place
 
     def _place_first(self, track: _Track, other: _Track, ticks: int, arrival_ns: int) -> int:
         """Place a segment's first stamp of this kind; both kinds use one offset."""
         if self._offset is None:
-            self._offset = self._find_position(arrival_ns) - ticks
+            self._offset = self._find_start(track, other, arrival_ns) - ticks
         track.offset = self._offset
         if self._is_live and other.has_started and other.offset is not None:
             expected = other.last + _to_line(arrival_ns - other.last_arrival_ns)
@@ -169,6 +172,14 @@ class Timeline:
             step = max(track.step, min(elapsed, _TRUSTED_FILE_GAP), MIN_STEP)
             track.offset = track.last + step - ticks
         return ticks + track.offset
+
+    def _find_start(self, track: _Track, other: _Track, arrival_ns: int) -> int:
+        """Place a segment's first stamp; RTSP gives none with the first picture."""
+        if track.in_segment:
+            return track.last + track.step
+        if other.in_segment:
+            return max(other.last + _to_line(arrival_ns - other.last_arrival_ns), 0)
+        return self._find_position(arrival_ns)
 
     def _find_position(self, now_ns: int) -> int:
         """Return where a segment starts: after the real time passed, behind everything so far."""

@@ -13,8 +13,8 @@ from livefuse.config import IngestConfig
 from livefuse.errors import IngestNotFoundError, IngestUnsupportedError
 from livefuse.frame import TIME_BASE_HZ
 from livefuse.ingest.file import FileIngest
-from tests.sinks import CollectingSink
 from tests.clips import write_clip, write_sound
+from tests.sinks import CollectingSink
 
 
 def read_file(path, *, clock=None, paced=False, every_frame=True, config=None, **options):

@@ -24,8 +24,8 @@ from livefuse.ingest.pull import PullIngest
 from livefuse.ingest.reader import MAX_PACKETS, Reader, ReaderEnded
 from livefuse.ingest.source import Source, build_options, open_source
 from livefuse.ingest.stage import MAX_DECODE_ERRORS, DecodeStage
-from tests.sinks import CollectingSink
 from tests.clips import write_clip
+from tests.sinks import CollectingSink
 from tests.wire.servers import wait_until
 
 URL = "rtmp://127.0.0.1:1/live/key"

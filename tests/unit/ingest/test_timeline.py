@@ -184,6 +184,15 @@ def test_after_a_reconnect_the_line_goes_on_by_real_time():
     assert not counts
 
 
+def test_first_picture_without_a_stamp_keeps_sound_and_pictures_in_step():
+    """RTSP, by FFmpeg: the first picture has no stamp, the second one 33 ms."""
+    timeline, counts = make_timeline()
+    assert timeline.stamp_video(None, MS, 2 * NS_PER_MS) == 0
+    assert timeline.stamp_audio(0, MS, NS_PER_MS, 1920) == 0
+    assert timeline.stamp_video(33, MS, 35 * NS_PER_MS) == 33 * 90
+    assert counts == {"corrected_pts_missing": 1}
+
+
 def test_a_falsy_time_base_counts_as_missing():
     timeline, counts = make_timeline()
     timeline.stamp_video(1, MS, 0)
