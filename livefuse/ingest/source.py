@@ -126,9 +126,11 @@ def build_options(scheme: str, config: IngestConfig, *, is_live: bool) -> dict[s
         options |= _UDP_OPTIONS
     elif scheme in {"rtmp", "rtmps"}:
         options["rtmp_live"] = "live"
-    if scheme in _TLS_SCHEMES and config.tls_verify:
+    if scheme in _TLS_SCHEMES:
+        # FFmpeg's own default changed between the versions that PyAV 18 and 19 carry.
         authorities = config.ca_file or ssl.get_default_verify_paths().cafile
-        options |= {"tls_verify": "1"} | ({"ca_file": authorities} if authorities else {})
+        options |= {"tls_verify": str(int(config.tls_verify))}
+        options |= {"ca_file": authorities} if authorities and config.tls_verify else {}
     return options
 
 

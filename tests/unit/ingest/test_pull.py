@@ -167,7 +167,8 @@ def test_options_are_low_latency_tcp_and_verified_tls():
         build_options("rtsp", IngestConfig(rtsp_transport="udp"), is_live=True)["rtsp_transport"]
         == "udp"
     )
-    assert "tls_verify" not in build_options("https", IngestConfig(tls_verify=False), is_live=True)
+    off = build_options("https", IngestConfig(tls_verify=False), is_live=True)
+    assert off["tls_verify"] == "0"
     assert build_options("file", IngestConfig(), is_live=False) == {}
 
 
