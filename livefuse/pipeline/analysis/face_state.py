@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from livefuse.config import TrackConfig
     from livefuse.geometry import Similarity
 
-# A detection is noisy, flow drifts: each takes half, unless they are this far apart (in faces).
-_DETECTION_WEIGHT: Final = 0.5
+# A detection is noisy, flow drifts: where they agree flow has most to say, and the further they are
+# apart (1: this share of the face's width) the more the detection has.
+_LEAST_WEIGHT: Final = 0.1
 _DISAGREE: Final = 0.15
 _SLOWING: Final = 0.85
 _GROWTH: Final = 1.02
@@ -80,8 +81,8 @@ class FaceState:
         weight = 1.0
         if followed:
             old, new = np.array(self.box), np.array(detection.box)
-            if np.abs(new - old).max() < _DISAGREE * self.box.width:
-                weight = _DETECTION_WEIGHT
+            apart = float(np.abs(new - old).max()) / (_DISAGREE * max(self.box.width, 1.0))
+            weight = min(max(apart * apart, _LEAST_WEIGHT), 1.0)
         box = Box(*(weight * np.array(detection.box) + (1 - weight) * np.array(self.box)).tolist())
         points = weight * detection.landmarks5 + (1 - weight) * self.landmarks5
         self._set(box, np.asarray(points, np.float32))

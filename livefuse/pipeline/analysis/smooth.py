@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_SPEED_CUTOFF_HZ: Final = 4.0
+_SPEED_CUTOFF_HZ: Final = 3.0
 
 
 class OneEuroFilter:

@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+
+from livefuse.geometry import apply_similarity, fit_ellipse
+from livefuse.pipeline.analysis.change import compute_cells, has_changed, is_cut
+from livefuse.pipeline.analysis.flow import compare_patches, cut_patch, follow_face
+from tests.unit.pipeline.scenes import draw_head, draw_noise
+
+
+def get_ellipse(detection, roll=0.0):
+    return fit_ellipse(detection.box, roll)
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        {"x": 326.0, "y": 157.0},
+        {"x": 332.0},
+        {"scale": 0.42},
+        {"roll": 0.08},
+        {"x": 316.0, "y": 164.0, "scale": 0.39, "roll": -0.05},
+    ],
+)
+def test_flow_finds_where_the_head_went(move):
+    before, detection = draw_head()
+    after, truth = draw_head(**move)
+    motion = follow_face(before.y, after.y, get_ellipse(detection))
+    assert motion is not None
+    moved = apply_similarity(motion, detection.landmarks5)
+    assert np.abs(moved - truth.landmarks5).max() < 0.03 * truth.box.width
+
+
+def test_flow_is_not_believed_when_the_face_is_gone():
+    before, detection = draw_head()
+    for seed in range(3):
+        after = draw_noise(640, 360, seed=seed, sigma=3.0)
+        assert follow_face(before.y, after.y, get_ellipse(detection)) is None
+
+
+def test_flow_of_a_flat_picture_is_no_flow():
+    flat = np.full((360, 640), 90, np.uint8)
+    _, detection = draw_head()
+    assert follow_face(flat, flat, get_ellipse(detection)) is None
+
+
+def test_flow_outside_the_picture_is_no_flow():
+    before, detection = draw_head(x=320)
+    away = get_ellipse(detection)._replace(x=-300.0)
+    assert follow_face(before.y, before.y, away) is None
+
+
+def test_a_patch_knows_its_face_again():
+    before, one = draw_head()
+    after, other = draw_head(x=200, y=180, roll=0.4, scale=0.5)
+    patch = cut_patch(before.y, get_ellipse(one))
+    assert compare_patches(patch, cut_patch(after.y, get_ellipse(other, 0.4))) > 0.9
+    assert compare_patches(patch, cut_patch(draw_noise(640, 360).y, get_ellipse(one))) < 0.5
+    assert compare_patches(patch, None) == 0.0
+
+
+def test_another_scene_is_a_cut_a_movement_and_a_flash_are_none():
+    head, _ = draw_head()
+    moved, _ = draw_head(x=330)
+    other = draw_noise(640, 360, seed=99, sigma=20.0)
+    flash = np.clip(head.y.astype(np.int16) + 40, 0, 255).astype(np.uint8)
+    cells = compute_cells(head.y)
+    assert is_cut(cells, compute_cells(other.y))
+    assert not is_cut(cells, compute_cells(moved.y))
+    assert not is_cut(cells, compute_cells(flash))
+    assert is_cut(np.zeros_like(cells), cells)
+
+
+def test_a_newcomer_is_noticed_outside_known_faces_only():
+    empty = draw_noise(640, 360)
+    _, detection = draw_head(back=1)
+    with_head, _ = draw_head(back=1)
+    before, after = compute_cells(empty.y), compute_cells(with_head.y)
+    assert has_changed(before, after, 18.0, [])
+    box = detection.box
+    grown = type(box)(box.x0 / 640 - 0.1, 0.0, box.x1 / 640 + 0.1, 1.0)
+    assert not has_changed(before, after, 18.0, [grown])
+    assert not has_changed(before, before + 30.0, 18.0, [])
