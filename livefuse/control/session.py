@@ -15,6 +15,7 @@ from livefuse.control.figures import merge_last, write_atomically
 from livefuse.control.http import HttpServer
 from livefuse.control.panel import REFRESH_S, Reporter, create_reporter, format_end
 from livefuse.job import Job, JobSpec
+from livefuse.redact import redact_text
 from livefuse.telemetry import set_up_logging
 from livefuse.workers.local import Worker
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from livefuse.telemetry import Statistics
 
 JOB_ID: Final = "main"
+_PATIENCE_S: Final = 2.0
 
 
 def run_request(request: RunRequest) -> None:
@@ -68,6 +70,11 @@ class _Session:
         last: Statistics | None = None
         try:
             either: set[asyncio.Future[Any]] = {started, stop}
+            done, _ = await asyncio.wait(
+                either, timeout=_PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done and not self._request.quiet:
+                say(f"waiting for {redact_text(self._request.source)}, Ctrl-C stops")
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if started.done():
                 started.result()

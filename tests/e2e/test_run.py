@@ -89,6 +89,20 @@ def test_a_signal_ends_it_cleanly(number, tmp_path):
     assert json.loads((tmp_path / "s.json").read_text())["state"] == "stopped"
 
 
+def test_waiting_for_a_push_is_said_and_can_be_stopped(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    source = f"listen:rtmp://127.0.0.1:{port}/live/{SECRET}"
+    with start("--from", source, "--to", "o.mp4", *SMALL, folder=tmp_path) as process:
+        told = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert told.startswith(f"waiting for listen:rtmp://127.0.0.1:{port}/live/***")
+    assert process.returncode == 0, err
+    assert SECRET not in told + out + err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_stream_can_be_watched_and_asked(tmp_path):
     with running("--from", "test:", *SMALL, folder=tmp_path) as (process, base_url):
         wait_live(base_url)
