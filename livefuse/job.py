@@ -4,7 +4,7 @@ Threads of a job, all daemon, all ended by `stop`:
 
     decode     runs the ingest, which fills frames of the pool and puts them into the first ring
     pipeline   takes the oldest frame, has it edited in place, puts it into the second ring
-    encode     encodes it once, hands the packets to every output, gives the frame back to the pool
+    encode     encodes it once for every output and gives the frame back to the pool
     audio      relays or transcodes sound to the same outputs; it never meets the pipeline
     supervise  brings these up in order and takes them down in order
 """
@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from livefuse.clock import NS_PER_S, Clock
-from livefuse.errors import JobError, LivefuseError
+from livefuse.errors import LivefuseError
 from livefuse.ingest import create_ingest, is_live_url
 from livefuse.publish import is_file_url
 from livefuse.publish.fanout import FanOut
 from livefuse.redact import redact_text, redact_url
-from livefuse.ring import RingClosed, RingMode
-from livefuse.stages import Stages
+from livefuse.stages import Stages, start_stage
 from livefuse.telemetry import Statistics, Telemetry, get_logger
 from livefuse.token import TokenCell, create_token
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from livefuse.packet import Packet
     from livefuse.pipeline.steps import Pipeline
     from livefuse.publish.flv import LiveStream
+    from livefuse.ring import RingMode
 
 JobState = Literal["connecting", "running", "stopping", "stopped", "failed"]
 _JOIN_S: Final = 2.0
@@ -63,8 +63,7 @@ def choose_mode(spec: JobSpec) -> RingMode:
 class Job:
     """A running stream. `start` returns at once; `wait_started` tells how it went.
 
-    It is its ingest's `IngestSink`. Nothing is opened by the constructor, but everything that can
-    be checked is.
+    It is its ingest's `IngestSink`. The constructor opens nothing but checks all that it can.
 
     Raises:
         ConfigError: a URL, an operation or a value cannot be used.
@@ -191,7 +190,7 @@ class Job:
         return self._stages.acquire_frame()
 
     def on_frame(self, frame: Frame) -> None:
-        """Take a filled frame into the first ring."""
+        """Take a filled frame."""
         if self._stages is not None:
             self._sequence += 1
             frame.sequence = self._sequence
@@ -215,7 +214,7 @@ class Job:
         """Count an event of the ingest."""
         self.telemetry.count(event, amount)
 
-    # Up and down, in order: the supervise thread.
+    # Up and down: the supervise thread.
 
     def _supervise(self) -> None:
         threads: list[threading.Thread] = []
@@ -282,25 +281,7 @@ class Job:
         self._decode_ended.set()
 
     def _spawn(self, name: str, run: Callable[[], None]) -> threading.Thread:
-        """Start a thread whose failure is the job's failure, told in one sentence."""
-
-        def guard() -> None:
-            try:
-                run()
-            except RingClosed:
-                pass
-            except LivefuseError as error:
-                self._fail(error)
-            except Exception as error:  # noqa: BLE001 - a stage must not die unseen
-                text = redact_text(f"{type(error).__name__}: {error}", self._secrets)
-                self._log.debug("stage failed", job=self.job_id, stage=name, exc_info=True)
-                self._fail(
-                    JobError(f"the {name} stage failed ({text})", hint="please report this fault")
-                )
-
-        thread = threading.Thread(target=guard, name=f"livefuse-{name}", daemon=True)
-        thread.start()
-        return thread
+        return start_stage(name, run, self._fail, self._secrets)
 
     def _request_keyframe(self) -> None:
         if self._stages is not None:

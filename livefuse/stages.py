@@ -5,18 +5,23 @@ Three loops, each run by a thread of its own; `job.py` starts them and waits for
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from livefuse.clock import NS_PER_MS, NS_PER_S, Clock
+from livefuse.errors import JobError, LivefuseError
 from livefuse.frame import TIME_BASE_HZ, Frame, FramePool
 from livefuse.packet import Packet, StreamsInfo
 from livefuse.publish.audio import AudioTrack
 from livefuse.publish.encode import VideoEncoder
+from livefuse.redact import redact_text
 from livefuse.ring import Ring, RingClosed, RingMode
 from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from livefuse.config import Config
     from livefuse.ingest.base import MediaInfo
     from livefuse.pipeline.steps import Pipeline
@@ -162,3 +167,28 @@ class Stages:
 
     def _observe(self, step: str, since_ns: int) -> None:
         self._telemetry.observe_step(step, (self._clock.now_ns() - since_ns) / NS_PER_MS)
+
+
+def start_stage(
+    name: str,
+    run: Callable[[], None],
+    fail: Callable[[LivefuseError], None],
+    secrets: tuple[str, ...],
+) -> threading.Thread:
+    """Run `run` in a daemon thread; whatever it dies of is told to `fail` in one sentence."""
+
+    def guard() -> None:
+        try:
+            run()
+        except RingClosed:
+            pass
+        except LivefuseError as error:
+            fail(error)
+        except Exception as error:  # noqa: BLE001 - a stage must not die unseen
+            text = redact_text(f"{type(error).__name__}: {error}", secrets)
+            get_logger("stages").debug("stage failed", stage=name, exc_info=True)
+            fail(JobError(f"the {name} stage failed ({text})", hint="please report this fault"))
+
+    thread = threading.Thread(target=guard, name=f"livefuse-{name}", daemon=True)
+    thread.start()
+    return thread
