@@ -22,6 +22,8 @@ _CUT_LEVEL: Final = 12.0
 _FLAT: Final = 1.0
 _MIN_CELLS: Final = 4
 _FACE_MARGIN: Final = 0.25
+_HABIT_MARGIN: Final = 1.25
+_FORGETTING: Final = 0.98  # a detection
 
 
 def compute_cells(luma: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -48,20 +50,48 @@ def is_cut(before: NDArray[np.float32], after: NDArray[np.float32]) -> bool:
     return float((one * other).mean()) < _CUT_CORRELATION * spread
 
 
-def has_changed(
-    before: NDArray[np.float32], after: NDArray[np.float32], level: float, known: list[Box]
-) -> bool:
-    """Say whether cells outside `known` faces differ by more than `level`.
+class ChangeWatch:
+    """Says when something changed outside the known faces since the last detection.
 
-    `known` boxes are fractions of the picture. The median change is the light's, not a person's.
+    A clock in the corner, a ticker, a tree in the wind change all the time: cells whose changes
+    turned out to hold no new face need a larger one to count again, for some seconds.
     """
-    change = after - before
-    change -= np.median(change)
-    is_new = np.abs(change) > level
-    rows, columns = is_new.shape
-    for box in known:
-        x, y = _FACE_MARGIN * box.width, _FACE_MARGIN * box.height
-        top, bottom = int(max(box.y0 - y, 0) * rows), int(max(box.y1 + y, 0) * rows) + 1
-        left, right = int(max(box.x0 - x, 0) * columns), int(max(box.x1 + x, 0) * columns) + 1
-        is_new[top:bottom, left:right] = False
-    return int(np.count_nonzero(is_new)) >= _MIN_CELLS
+
+    def __init__(self, level: float) -> None:
+        """`level` is in grey levels of a cell's mean."""
+        self._level = level
+        self._seen = np.zeros((0, 0), np.float32)
+        self._habit = np.zeros((0, 0), np.float32)
+        self._alarmed: NDArray[np.bool_] | None = None
+        self._change = np.zeros((0, 0), np.float32)
+
+    def has_newcomer(self, cells: NDArray[np.float32], known: list[Box]) -> bool:
+        """Compare with the last detected picture; `known` faces are fractions of the picture."""
+        self._alarmed = None
+        if cells.shape != self._seen.shape:
+            return True
+        change = cells - self._seen
+        # The median is the light's change, not a person's.
+        self._change = np.abs(change - np.median(change))
+        is_new = self._change > self._level + self._habit
+        rows, columns = is_new.shape
+        for box in known:
+            x, y = _FACE_MARGIN * box.width, _FACE_MARGIN * box.height
+            top, bottom = int(max(box.y0 - y, 0) * rows), int(max(box.y1 + y, 0) * rows) + 1
+            left, right = int(max(box.x0 - x, 0) * columns), int(max(box.x1 + x, 0) * columns) + 1
+            is_new[top:bottom, left:right] = False
+        if int(np.count_nonzero(is_new)) < _MIN_CELLS:
+            return False
+        self._alarmed = is_new
+        return True
+
+    def note_detection(self, cells: NDArray[np.float32], *, found_new: bool) -> None:
+        """Remember what the detector saw, and whether it found a face that was not known."""
+        if cells.shape != self._seen.shape:
+            self._habit = np.zeros_like(cells)
+        self._habit *= _FORGETTING
+        if self._alarmed is not None and not found_new:
+            usual = _HABIT_MARGIN * self._change - self._level
+            np.maximum(self._habit, usual, out=self._habit, where=self._alarmed)
+        self._alarmed = None
+        self._seen = cells

@@ -18,7 +18,7 @@ import numpy as np
 from livefuse.face import Box
 from livefuse.frame import TIME_BASE_HZ
 from livefuse.geometry import Ellipse, compute_iou
-from livefuse.pipeline.analysis.change import compute_cells, has_changed, is_cut
+from livefuse.pipeline.analysis.change import ChangeWatch, compute_cells, is_cut
 from livefuse.pipeline.analysis.face_state import FaceState
 from livefuse.pipeline.analysis.flow import compare_patches, cut_patch, follow_face
 from livefuse.pipeline.planes import fit_size, shrink_plane
@@ -74,7 +74,8 @@ class FaceTracker:
         self._pts = 0
         self._scale = (1.0, 1.0)
         self._before = self._luma = np.zeros((0, 0), np.uint8)
-        self._cells = self._detected_cells = np.zeros((0, 0), np.float32)
+        self._cells = np.zeros((0, 0), np.float32)
+        self._watch = ChangeWatch(config.change_level)
 
     def update(self, frame: Frame) -> Tracking:
         """Return the faces of `frame`; frames come in order, some may be missing.
@@ -90,10 +91,11 @@ class FaceTracker:
             light = self._light_on_change and not cut and not self._is_due(followed)
             # Until the detector has answered this frame counts as not looked at.
             self._is_first = True
-            self._match(self._detector.detect(frame, light=light), followed, light=light)
+            detections = self._detector.detect(frame, light=light)
+            found_new = self._match(detections, followed, light=light)
+            self._watch.note_detection(cells, found_new=found_new)
             self._is_first = False
             detected = True
-            self._detected_cells = cells
             if not light:
                 self._frames_since = 0
         lost = self._sort_out(frame, followed, cut=cut)
@@ -133,17 +135,15 @@ class FaceTracker:
         return any(face.track_id not in followed or face.missed for face in self._faces)
 
     def _has_newcomer(self, cells: NDArray[np.float32], frame: Frame) -> bool:
-        if self._detected_cells.shape != cells.shape:
-            return True
         x, y = 1 / frame.width, 1 / frame.height
         known = [
             Box(face.box.x0 * x, face.box.y0 * y, face.box.x1 * x, face.box.y1 * y)
             for face in self._faces
         ]
-        return has_changed(self._detected_cells, cells, self._config.change_level, known)
+        return self._watch.has_newcomer(cells, known)
 
-    def _match(self, detections: list[Detection], followed: set[int], *, light: bool) -> None:
-        """Give each detection to the face it lies on best; the rest are new when sure enough.
+    def _match(self, detections: list[Detection], followed: set[int], *, light: bool) -> bool:
+        """Give each detection to the face it lies on best; return whether another face is new.
 
         A light look misses small faces, so it does not count against those that flow follows.
         """
@@ -166,9 +166,14 @@ class FaceTracker:
         for face in self._faces:
             if face.track_id not in seen and not (light and face.track_id in followed):
                 face.missed += 1
-        for index, detection in enumerate(detections):
-            if index not in taken and detection.score >= self._min_score:
-                self._add(detection)
+        new = [
+            detection
+            for index, detection in enumerate(detections)
+            if index not in taken and detection.score >= self._min_score
+        ]
+        for detection in new:
+            self._add(detection)
+        return bool(new)
 
     def _add(self, detection: Detection) -> None:
         face = FaceState(self._next_id, detection, self._config)

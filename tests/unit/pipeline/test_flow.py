@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+from livefuse.face import Box
 from livefuse.geometry import apply_similarity, fit_ellipse
-from livefuse.pipeline.analysis.change import compute_cells, has_changed, is_cut
+from livefuse.pipeline.analysis.change import ChangeWatch, compute_cells, is_cut
 from livefuse.pipeline.analysis.flow import compare_patches, cut_patch, follow_face
 from tests.unit.pipeline.scenes import draw_head, draw_noise
 
@@ -70,13 +71,49 @@ def test_another_scene_is_a_cut_a_movement_and_a_flash_are_none():
     assert is_cut(np.zeros_like(cells), cells)
 
 
+def watch(level=18.0, seen=None):
+    watching = ChangeWatch(level)
+    if seen is not None:
+        watching.note_detection(seen, found_new=False)
+    return watching
+
+
 def test_a_newcomer_is_noticed_outside_known_faces_only():
     empty = draw_noise(640, 360)
-    _, detection = draw_head(back=1)
-    with_head, _ = draw_head(back=1)
+    with_head, detection = draw_head(back=1)
     before, after = compute_cells(empty.y), compute_cells(with_head.y)
-    assert has_changed(before, after, 18.0, [])
+    assert watch(seen=before).has_newcomer(after, [])
     box = detection.box
-    grown = type(box)(box.x0 / 640 - 0.1, 0.0, box.x1 / 640 + 0.1, 1.0)
-    assert not has_changed(before, after, 18.0, [grown])
-    assert not has_changed(before, before + 30.0, 18.0, [])
+    grown = Box(box.x0 / 640 - 0.1, 0.0, box.x1 / 640 + 0.1, 1.0)
+    assert not watch(seen=before).has_newcomer(after, [grown])
+    assert not watch(seen=before).has_newcomer(before + 30.0, [])
+    assert watch().has_newcomer(before, [])
+
+
+def test_what_changes_all_the_time_is_soon_ignored_but_elsewhere_is_not():
+    still = np.full((36, 64), 100.0, np.float32)
+    watching = watch(seen=still)
+    alarms = []
+    for index in range(20):
+        ticking = still.copy()
+        ticking[2:4, 2:6] += 60.0 if index % 2 else 0.0
+        alarmed = watching.has_newcomer(ticking, [])
+        alarms.append(alarmed)
+        if alarmed:
+            watching.note_detection(ticking, found_new=False)
+    assert 1 <= sum(alarms) <= 3
+    person = still.copy()
+    person[20:26, 40:44] += 30.0
+    assert watching.has_newcomer(person, [])
+
+
+def test_a_place_where_someone_came_in_stays_watched():
+    still = np.full((36, 64), 100.0, np.float32)
+    watching = watch(seen=still)
+    person = still.copy()
+    person[20:26, 40:44] += 30.0
+    for _ in range(3):
+        assert watching.has_newcomer(person, [])
+        watching.note_detection(person, found_new=True)
+        assert watching.has_newcomer(still, [])
+        watching.note_detection(still, found_new=True)
