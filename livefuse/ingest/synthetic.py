@@ -243,17 +243,17 @@ class SyntheticIngest:
         sound: AacSource | None,
         turn: _Turn,
     ) -> None:
-        arrival_ns = self._clock.now_ns()
         if sound is not None:
             until_s = turn.time_s + float(1 / self.options.fps)
             lead_s = _AUDIO_LEAD_S if self._is_paced else 0.0
-            self._send(sink, sound.encode_until(until_s + lead_s, arrival_ns))
+            self._send(sink, sound.encode_until(until_s + lead_s, self._clock.now_ns()))
         frame = self._acquire(sink)
         if frame is None:
             return
         self._draw(frame, picture, turn)
         frame.pts = round(turn.number * TIME_BASE_HZ / self.options.fps)
-        frame.arrival_ns = arrival_ns
+        # Drawing is the source's own time, as exposing is a camera's.
+        frame.arrival_ns = self._clock.now_ns()
         frame.colour = Colour("bt709", full_range=False)
         self._has_delivered = True
         sink.on_frame(frame)

@@ -3,7 +3,7 @@
 Mouth and eyes are a few ready-made phases of their patches in the portrait; the head's movement is
 one smooth displacement field, a sum of few base fields made at a 16th of the size. As what lies
 behind the head is soft, the field may fade out there: no matte is needed. Per frame one region is
-warped in the I420 planes (2 to 3 ms at 1280x720), the rest is copied.
+warped in the I420 planes, the rest is copied: 3.5 ms at 1280x720 on one core.
 """
 
 from __future__ import annotations

@@ -118,6 +118,7 @@ class AacSource:
         encoder.format = "fltp"
         encoder.bit_rate = bitrate_kbps * 1000
         encoder.time_base = Fraction(1, SAMPLE_RATE_HZ)
+        encoder.options = {"aac_coder": "fast"}  # half the time of the default
         encoder.open()
         self._encoder = encoder
 
