@@ -51,8 +51,8 @@ def create_ingest(
     check_url(url)
     makers: dict[str, Callable[[], Ingest]] = {
         "camera": lambda: _create_camera(url, config, clock),
-        "test": lambda: _create_synthetic(url, config, clock, paced=paced),
-        "demo": lambda: _create_synthetic(url, config, clock, paced=paced),
+        "test": lambda: _create_synthetic(url, config, clock, paced=paced, every_frame=every_frame),
+        "demo": lambda: _create_synthetic(url, config, clock, paced=paced, every_frame=every_frame),
         "listen": lambda: _create_listen(url, config, clock),
         "file": lambda: _create_file(url, config, clock, paced=paced, every_frame=every_frame),
     }
@@ -151,7 +151,9 @@ def _create_camera(url: str, config: IngestConfig, clock: Clock) -> Ingest:
     return CameraIngest(url, config, clock)
 
 
-def _create_synthetic(url: str, config: IngestConfig, clock: Clock, *, paced: bool) -> Ingest:
+def _create_synthetic(
+    url: str, config: IngestConfig, clock: Clock, *, paced: bool, every_frame: bool
+) -> Ingest:
     from livefuse.ingest.synthetic import SyntheticIngest  # noqa: PLC0415 - as said above
 
-    return SyntheticIngest(url, config, clock, paced=paced)
+    return SyntheticIngest(url, config, clock, paced=paced, every_frame=every_frame)
