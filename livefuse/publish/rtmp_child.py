@@ -150,7 +150,9 @@ def run(task: Task, messages: Iterator[Packet | bytes]) -> int:
             if isinstance(message, Packet):
                 connection.write(message)
                 sent += 1
-                _tell(f"{SENT} {sent}")
+                if message.kind == "video":
+                    _tell(f"{SENT} {sent}")
+        _tell(f"{SENT} {sent}")
         connection.close()
     except (av.FFmpegError, OSError, ValueError) as error:
         # Not str(error): it holds the URL.

@@ -31,7 +31,9 @@ class Session:
         self._config = config
         self._clock = clock
         self._said: deque[str] = deque(maxlen=_KEPT_LINES)
-        self._given = self._sent = 0
+        self._poller = select.poll()
+        # Packets given to the child, those that it must answer for (pictures), and its last answer.
+        self._given = self._asked = self._sent = 0
         self._progress_ns = clock.now_ns()
         self._connected_ns: int | None = None
         self._is_finishing = False
@@ -63,6 +65,8 @@ class Session:
             self._state.note_lost(failure, self._given - self._sent)
 
     def _serve(self, link: ChildLink) -> Failure | None:
+        self._poller.register(link.stdout_fd, select.POLLIN)
+        self._poller.register(self._state.wakeup.fd, select.POLLIN)
         while not self._state.give_up.is_set():
             self._poll(link)
             for line in link.read_lines():
@@ -78,13 +82,13 @@ class Session:
         return None
 
     def _poll(self, link: ChildLink) -> None:
-        poll = select.poll()
         wakeup = self._state.wakeup
-        poll.register(link.stdout_fd, select.POLLIN)
-        poll.register(wakeup.fd, select.POLLIN)
         if not link.is_idle:
-            poll.register(link.stdin_fd, select.POLLOUT)
-        if any(fd == wakeup.fd for fd, _ in poll.poll(_POLL_MS)):
+            self._poller.register(link.stdin_fd, select.POLLOUT)
+        ready = self._poller.poll(_POLL_MS)
+        if not link.is_idle:
+            self._poller.unregister(link.stdin_fd)
+        if any(fd == wakeup.fd for fd, _ in ready):
             wakeup.clear()
 
     def _take_line(self, line: str) -> None:
@@ -108,6 +112,8 @@ class Session:
             if packet is None:
                 return
             self._given += 1
+            if packet.kind == "video":
+                self._asked = self._given
             link.send(packet)
             link.flush()
 
@@ -123,7 +129,7 @@ class Session:
     def _find_stall(self, link: ChildLink) -> Failure | None:
         """Return the failure of a peer that has not moved for too long while something waits."""
         now = self._clock.now_ns()
-        waits = self._given > self._sent or not link.is_idle or self._is_finishing
+        waits = self._asked > self._sent or not link.is_idle or self._is_finishing
         if self.is_connected and not waits:
             self._progress_ns = now
         config = self._config

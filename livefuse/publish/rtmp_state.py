@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # So long must a connection hold before it counts: many servers refuse a key by hanging up.
 _SETTLE_NS: Final = 300 * NS_PER_MS
+_SOUNDS_TOGETHER: Final = 3
 
 
 class Wakeup:
@@ -90,7 +91,9 @@ class TargetState:
             was_waiting = self._queue.waits_for_keyframe
             self._queue.put(packet, is_keyframe=is_keyframe)
             has_overflowed = self._queue.waits_for_keyframe and not was_waiting
-            needs_wake = len(self._queue) == 1
+            # Sound goes along with the next picture: each wake costs two processes more than it
+            # carries. When no picture comes it goes by itself.
+            needs_wake = packet.kind == "video" or len(self._queue) >= _SOUNDS_TOGETHER
         if needs_wake:
             self.wakeup.set()
         return has_overflowed
