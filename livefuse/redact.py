@@ -17,6 +17,7 @@ _KEYLESS_SCHEMES: Final = frozenset(
     {"rtsp", "rtsps", "http", "https", "hls", "udp", "tcp", "file", "camera", "virtualcam"}
 )
 _SHORTEST_WORD: Final = 4
+_PUNCTUATION: Final = ":,;.)"
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]+", re.IGNORECASE)
 
 
@@ -65,10 +66,17 @@ def find_secrets(url: str) -> tuple[str, ...]:
 
 def redact_text(text: str, urls: tuple[str, ...] = ()) -> str:
     """Return `text` with every URL in it redacted, and the secrets of `urls` wherever found."""
-    text = _URL.sub(lambda match: redact_url(match.group(0)), text)
+    text = _URL.sub(_redact_match, text)
     for url in urls:
         for secret in find_secrets(url):
             # Outside a URL only whole words: hiding the key `1` or `key` inside others hides sense.
             if len(secret) >= _SHORTEST_WORD:
                 text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
     return text
+
+
+def _redact_match(match: re.Match[str]) -> str:
+    """Redact a URL found in a text, whose punctuation behind it is the text's."""
+    found = match.group(0)
+    url = found.rstrip(_PUNCTUATION)
+    return redact_url(url) + found[len(url) :]

@@ -12,7 +12,6 @@ from urllib.parse import unquote, urlsplit
 
 from livefuse.errors import ConfigError
 from livefuse.publish.base import FILE_SUFFIXES
-from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +44,7 @@ def create_output(
     scheme = url.partition(":")[0].lower()
     factory = _FACTORIES.get(scheme)
     if factory is None:
-        raise _build_unknown_error(url, scheme)
+        raise _build_unknown_error(scheme)
     return factory(url, config, clock, request_keyframe)
 
 
@@ -85,13 +84,14 @@ _FACTORIES: Final[dict[str, Factory]] = {
 }
 
 
-def _build_unknown_error(url: str, scheme: str) -> ConfigError:
+def _build_unknown_error(scheme: str) -> ConfigError:
     near = difflib.get_close_matches(scheme, _FACTORIES, n=1, cutoff=0.5)
     guess = f"did you mean {near[0]}:? " if near else ""
     if scheme in ("http", "https"):
         guess = "players fetch the stream from livefuse itself, see http.port; "
     schemes = ", ".join(f"{name}:" for name in _FACTORIES)
     return ConfigError(
-        f"cannot publish to {redact_url(url)}: unknown scheme {scheme!r}",
+        # Not the rest of it: in what was meant for rtmp it may hold a stream key.
+        f"cannot publish to {scheme}:..., an unknown scheme",
         hint=f"{guess}use {schemes} or a file that ends in {', '.join(FILE_SUFFIXES)}",
     )

@@ -45,3 +45,8 @@ def test_a_path_holds_no_secret():
     assert find_secrets("folder/figures.json") == ()
     text = "cannot write folder/figures.json"
     assert redact_text(text, ("folder/figures.json",)) == text
+
+
+def test_punctuation_behind_a_url_is_the_text_s():
+    text = "cannot publish to rtmp://h/live/geheim: refused (see http://h/x)."
+    assert redact_text(text) == "cannot publish to rtmp://h/live/***: refused (see http://h/x)."

@@ -110,7 +110,7 @@ def test_each_url_finds_its_output(tmp_path):
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("rtpm://user:geheim@h/live/key", "did you mean rtmp"),
+        ("rtpm://user:geheim@h/live/streamkey", "did you mean rtmp"),
         ("http://h/live.flv", "players fetch"),
         ("ftp://h/x", "rtmps:"),
         ("out.avi", ".mp4"),
@@ -124,6 +124,7 @@ def test_what_cannot_be_understood_names_the_choices_and_no_secret(url, words):
         _create(url)
     assert words in str(caught.value)
     assert "geheim" not in str(caught.value)
+    assert "streamkey" not in str(caught.value)
 
 
 def test_files_are_told_from_streams():
