@@ -58,7 +58,7 @@ class DetectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     every_n: Positive = 3
     threads: Positive = 1
     every_frame_input_long_side: Positive = 640
-    every_frame_every_n: Positive = 8
+    every_frame_every_n: Positive = 10
     every_frame_threads: Positive = 2
     min_score: Share = 0.5
     keep_score: Share = 0.3

@@ -76,6 +76,10 @@ class Step(Protocol):
         """Do it, and say what was done in `state.did`. Any exception means: not vouched for."""
         ...
 
+    def reset(self) -> None:
+        """Forget the frames so far; the next one is the first."""
+        ...
+
 
 class DetectStep:
     """Where the faces are, new or followed."""
@@ -92,6 +96,10 @@ class DetectStep:
         how = "detected" if tracking.detected else "followed"
         state.did = f"{how} {len(tracking.tracks)}"
 
+    def reset(self) -> None:
+        """See `Step.reset`."""
+        self._tracker.reset()
+
 
 class BlurStep:
     """Each face covered."""
@@ -106,6 +114,9 @@ class BlurStep:
             return
         state.covers = self._blur.cover(state.frame, state.tracks)
         state.did = f"covered {len(state.covers)}"
+
+    def reset(self) -> None:
+        """See `Step.reset`; it keeps nothing from frame to frame."""
 
 
 def create_detector(config: Config, sessions: SessionCache, *, every_frame: bool) -> Detector:
@@ -196,7 +207,9 @@ class Pipeline:
             LivefuseError: a step cannot do its work.
         """
         for name in self._operations:
-            self._get_step(name).run(FrameState(create_frame(width, height)))
+            step = self._get_step(name)
+            step.run(FrameState(create_frame(width, height)))
+            step.reset()
 
     def process(self, frame: Frame, token: Token) -> Outcome:
         """Do the token's operations on `frame` in place. Never raises.

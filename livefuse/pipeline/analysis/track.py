@@ -103,13 +103,17 @@ class FaceTracker:
         tracks = tuple(face.finish_frame(dt_s) for face in self._faces)
         return Tracking(tracks, lost, detected)
 
+    def reset(self) -> None:
+        """Forget all faces; the next frame is looked at whatever it shows."""
+        self._faces.clear()
+        self._is_first = True
+
     def _look(self, frame: Frame) -> tuple[NDArray[np.float32], bool]:
         """Keep the frame's small luma and say whether it is a cut."""
         width, height = fit_size(frame.width, frame.height, _LUMA_LONG_SIDE)
         if self._luma.shape != (height, width):
             self._before, self._luma = (np.zeros((height, width), np.uint8) for _ in range(2))
-            self._faces.clear()
-            self._is_first = True
+            self.reset()
         self._scale = (frame.width / width, frame.height / height)
         self._before, self._luma = self._luma, self._before
         shrink_plane(frame.y, self._luma)

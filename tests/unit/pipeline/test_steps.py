@@ -92,6 +92,17 @@ def test_a_frame_is_covered_and_the_token_tells_how(monkeypatch):
     assert [face.track_id for face in outcome.faces] == [1]
 
 
+def test_after_warming_up_the_first_frame_is_looked_at_however_dark(monkeypatch):
+    _, truth = draw_head()
+    detector = FakeDetector([], [truth])
+    pipeline = create_pipeline(detector, monkeypatch, every_n=50)
+    pipeline.warm_up(640, 360)
+    frame, _ = draw_head()
+    frame.y[:] = 16 + frame.y // 32
+    assert is_hidden(pipeline.process(frame, create_job_token()), truth)
+    assert detector.calls == 2
+
+
 def test_detect_alone_changes_no_pixel(monkeypatch):
     frame, truth = draw_head()
     before = frame.buffer.copy()
