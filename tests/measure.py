@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import av
 import numpy as np
 
-from livefuse.ingest.drawing import is_flash_lit, read_counter
+from livefuse.ingest.scene.drawing import is_flash_lit, read_counter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

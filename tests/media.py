@@ -10,7 +10,7 @@ import av
 from livefuse.clock import SystemClock
 from livefuse.config import IngestConfig
 from livefuse.frame import TIME_BASE_HZ, FramePool
-from livefuse.ingest.drawing import read_counter
+from livefuse.ingest.scene.drawing import read_counter
 from livefuse.ingest.synthetic import SyntheticIngest
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from livefuse.frame import FramePool
-from livefuse.ingest.drawing import is_flash_lit, read_counter
+from livefuse.ingest.scene.drawing import is_flash_lit, read_counter
 
 
 class CollectingSink:

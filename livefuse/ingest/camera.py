@@ -24,13 +24,13 @@ from livefuse.errors import (
     IngestTimeoutError,
     IngestUnsupportedError,
 )
+from livefuse.ingest.camera_trial import Trial
+from livefuse.ingest.camera_v4l2 import FORMATS, Camera, find_camera, list_cameras
+from livefuse.ingest.connection import Connection
+from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.diagnose import create_no_video_error
-from livefuse.ingest.play import Play
 from livefuse.ingest.reader import Reader
 from livefuse.ingest.source import Source, read_fps, set_up_decoder
-from livefuse.ingest.stage import DecodeStage
-from livefuse.ingest.trial import Trial
-from livefuse.ingest.v4l2 import FORMATS, Camera, find_camera, list_cameras
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,7 +135,8 @@ class CameraIngest:
         trial.begin()
         reader = self._reader = Reader(lambda: self._open(camera, pixel_format), self._clock)
         try:
-            Play(self._url, self._config, self._clock, self._attempt, trial, stage).run(reader)
+            link = Connection(self._url, self._config, self._clock, self._attempt, trial, stage)
+            link.run(reader)
         except IngestError as error:
             return error
         finally:

@@ -15,7 +15,7 @@ from av.video.format import VideoFormat
 from av.video.reformatter import VideoReformatter
 
 from livefuse.frame import Colour
-from livefuse.ingest.tone import tone_map
+from livefuse.ingest.hdr import tone_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from livefuse.frame import Frame, Matrix
-    from livefuse.ingest.tone import Transfer
+    from livefuse.ingest.hdr import Transfer
 
     Plane = NDArray[np.uint8]
     Planes = tuple[Plane, Plane, Plane]

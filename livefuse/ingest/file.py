@@ -9,10 +9,10 @@ import av.error
 
 from livefuse.clock import NS_PER_S
 from livefuse.errors import IngestError, IngestUnsupportedError
+from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.diagnose import FOREIGN_ERRORS, diagnose_open_error
 from livefuse.ingest.pacer import Pacer
 from livefuse.ingest.source import get_file_path, open_source
-from livefuse.ingest.stage import DecodeStage
 
 if TYPE_CHECKING:
     from livefuse.clock import Clock

@@ -1,8 +1,8 @@
 """Be the RTMP server that OBS pushes to: `listen:rtmp://127.0.0.1:1935/live/key`.
 
-FFmpeg's listener holds the thread it runs in until somebody comes, so it lives in a child process
-(`livefuse.ingest.listener`), which takes one push and ends; the next push gets a new child. Only
-the host of the URL is bound, and only its app and stream key are let in.
+FFmpeg's listener holds the thread it runs in until somebody comes, so it lives in a child process,
+`listen_child`, which takes one push and ends; the next push gets a new child. Only the host of the
+URL is bound, and only its app and stream key are let in.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from livefuse.errors import (
     IngestUnsupportedError,
 )
 from livefuse.frame import TIME_BASE_HZ
-from livefuse.ingest.listener import NO_STAMP, Hello, Order
-from livefuse.ingest.play import Play
+from livefuse.ingest.connection import Connection
+from livefuse.ingest.decode import DecodeStage
+from livefuse.ingest.listen_child import NO_STAMP, Hello, Order
 from livefuse.ingest.reader import Reader
 from livefuse.ingest.source import Source, build_options, set_up_decoder
-from livefuse.ingest.stage import DecodeStage
 from livefuse.packet import Packet, encode_info, iter_messages
 from livefuse.redact import redact_url
 
@@ -98,8 +98,8 @@ class ListenIngest:
         child = _ListenChild(self._url, self._config)
         reader = self._reader = Reader(child.open_source, self._clock, cancel=child.stop)
         try:
-            play = Play(self._url, self._config, self._clock, self._stopping, sink, stage)
-            play.run(reader, waits_for_ever=True)
+            link = Connection(self._url, self._config, self._clock, self._stopping, sink, stage)
+            link.run(reader, waits_for_ever=True)
         except IngestError as error:
             return error
         finally:
@@ -114,7 +114,7 @@ class _ListenChild:
         self._url = url
         self._config = config
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "livefuse.ingest.listener"],
+            [sys.executable, "-m", "livefuse.ingest.listen_child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

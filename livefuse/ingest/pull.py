@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from livefuse.clock import NS_PER_MS
 from livefuse.errors import IngestAuthError, IngestError, IngestUnsupportedError
-from livefuse.ingest.play import Play
+from livefuse.ingest.connection import Connection
+from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.reader import Reader
 from livefuse.ingest.source import find_hardware, get_scheme, open_source
 from livefuse.ingest.srt import SrtChild
-from livefuse.ingest.stage import DecodeStage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,8 @@ class PullIngest:
         reader = None
         try:
             reader = self._reader = self._create_reader()
-            Play(self._url, self._config, self._clock, self._stopping, sink, stage).run(reader)
+            link = Connection(self._url, self._config, self._clock, self._stopping, sink, stage)
+            link.run(reader)
         except IngestError as error:
             return error
         finally:

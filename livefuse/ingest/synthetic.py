@@ -19,11 +19,16 @@ from urllib.parse import parse_qsl
 from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.errors import ConfigError
 from livefuse.frame import TIME_BASE_HZ, Colour
-from livefuse.ingest.bars import BarsPicture
 from livefuse.ingest.base import MediaInfo
-from livefuse.ingest.drawing import FLASH_S, draw_counter, draw_flash
-from livefuse.ingest.talking_head import TalkingHead
-from livefuse.ingest.voice import AacSource, find_sync_moments, synthesize_hum, synthesize_voice
+from livefuse.ingest.scene.bars import BarsPicture
+from livefuse.ingest.scene.drawing import FLASH_S, draw_counter, draw_flash
+from livefuse.ingest.scene.talking_head import TalkingHead
+from livefuse.ingest.scene.voice import (
+    AacSource,
+    find_sync_moments,
+    synthesize_hum,
+    synthesize_voice,
+)
 
 if TYPE_CHECKING:
     from livefuse.clock import Clock

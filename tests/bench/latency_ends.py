@@ -12,7 +12,7 @@ import av
 import numpy as np
 
 from livefuse.frame import create_frame
-from livefuse.ingest.drawing import draw_counter, read_counter
+from livefuse.ingest.scene.drawing import draw_counter, read_counter
 from tests.measure import get_luma
 
 

@@ -30,7 +30,7 @@ def find_children(pid):
     for task in path.iterdir() if path.exists() else ():
         for child in (task / "children").read_text().split():
             found[int(child)] = Path(f"/proc/{child}/cmdline").read_text()
-    return {pid: text for pid, text in found.items() if "livefuse.ingest.listener" in text}
+    return {pid: text for pid, text in found.items() if "livefuse.ingest.listen_child" in text}
 
 
 def is_listening(url):

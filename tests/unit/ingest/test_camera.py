@@ -29,8 +29,8 @@ from livefuse.ingest.camera import (
     diagnose_camera_error,
     open_v4l2_source,
 )
-from livefuse.ingest.trial import is_black
-from livefuse.ingest.v4l2 import CameraMode
+from livefuse.ingest.camera_trial import is_black
+from livefuse.ingest.camera_v4l2 import CameraMode
 from tests.sinks import CollectingSink
 
 CONFIG = IngestConfig(

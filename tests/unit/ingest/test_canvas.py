@@ -12,7 +12,7 @@ import pytest
 
 from livefuse.frame import Colour, create_frame
 from livefuse.ingest.canvas import Canvas, choose_colour
-from livefuse.ingest.tone import create_tables
+from livefuse.ingest.hdr import create_tables
 
 BT709, BT601, BT2020 = 1, 5, 9
 LIMITED, FULL = 1, 2

@@ -11,7 +11,7 @@ from livefuse.clock import SystemClock
 from livefuse.config import IngestConfig
 from livefuse.errors import IngestAuthError, IngestConnectError, IngestUnsupportedError
 from livefuse.ingest.listen import ListenIngest, check_address, describe_fault
-from livefuse.ingest.listener import Hello, Order, is_refused
+from livefuse.ingest.listen_child import Hello, Order, is_refused
 from livefuse.packet import AudioInfo, StreamsInfo, VideoInfo
 from tests.sinks import CollectingSink
 

@@ -19,11 +19,11 @@ from livefuse.errors import (
     IngestUnsupportedError,
 )
 from livefuse.ingest import pull
+from livefuse.ingest.decode import MAX_DECODE_ERRORS, DecodeStage
 from livefuse.ingest.pacer import Pacer
 from livefuse.ingest.pull import PullIngest
 from livefuse.ingest.reader import MAX_PACKETS, Reader, ReaderEnded
 from livefuse.ingest.source import Source, build_options, open_source
-from livefuse.ingest.stage import MAX_DECODE_ERRORS, DecodeStage
 from tests.clips import write_clip
 from tests.sinks import CollectingSink
 from tests.wire.servers import wait_until

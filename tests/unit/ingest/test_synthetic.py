@@ -14,8 +14,8 @@ import pytest
 from livefuse.clock import NS_PER_S, ManualClock, SystemClock
 from livefuse.config import IngestConfig
 from livefuse.errors import ConfigError
+from livefuse.ingest.scene.voice import SAMPLE_RATE_HZ, find_sync_moments
 from livefuse.ingest.synthetic import SyntheticIngest, is_flash_due, parse_synthetic_url
-from livefuse.ingest.voice import SAMPLE_RATE_HZ, find_sync_moments
 from tests.sinks import CollectingSink
 
 CONFIG = IngestConfig()
@@ -79,7 +79,7 @@ def test_sound_is_aac_that_decodes_and_is_as_long_as_the_picture():
 
 
 def test_the_voice_is_loud_when_the_mouth_is_open():
-    from livefuse.ingest import speech
+    from livefuse.ingest.scene import speech
 
     samples = decode_audio(run("demo:?size=160x90&frames=150"))
     ten_ms = SAMPLE_RATE_HZ // 100

@@ -6,7 +6,7 @@ import numpy as np
 from livefuse.face import Box, Detection
 from livefuse.frame import create_frame
 from livefuse.geometry import apply_similarity, create_similarity
-from livefuse.ingest.talking_head import load_portrait
+from livefuse.ingest.scene.talking_head import load_portrait
 from livefuse.runtime.session import Network
 
 PORTRAIT_FACE = (640.0, 275.0)  # its centre in the 1280x720 portrait, px

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from livefuse.frame import create_frame
-from livefuse.ingest.talking_head import load_portrait
+from livefuse.ingest.scene.talking_head import load_portrait
 from livefuse.safety import cover
 from livefuse.safety.cover import cover_frame
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import IngestConfig
     from livefuse.ingest.base import IngestSink
+    from livefuse.ingest.decode import DecodeStage
     from livefuse.ingest.reader import Item, Reader
     from livefuse.ingest.source import Source
-    from livefuse.ingest.stage import DecodeStage
 
 STALL_NS: Final = NS_PER_S
 """Without a picture for this long a live source counts as stalled."""
@@ -29,7 +29,7 @@ _OPEN_GRACE_NS: Final = NS_PER_S // 2
 _KEYFRAME_GRACE_NS: Final = 10 * NS_PER_S
 
 
-class Play:
+class Connection:
     """Takes one reader from opening to its end. Used once, in the ingest's thread."""
 
     def __init__(

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from livefuse.frame import create_frame
-from livefuse.ingest import face_phases, speech
-from livefuse.ingest.talking_head import (
+from livefuse.ingest.scene import face_phases, speech
+from livefuse.ingest.scene.talking_head import (
     TalkingHead,
     compute_base_fields,
     compute_movement,

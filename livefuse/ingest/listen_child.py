@@ -1,4 +1,4 @@
-"""The child process that listens for one RTMP push (`python -m livefuse.ingest.listener`).
+"""The child process that listens for one RTMP push (`python -m livefuse.ingest.listen_child`).
 
 The order, with the URL, comes by standard input, as the process list is for all to see; the end of
 standard input means that the parent is gone. What goes to standard output, in the form of

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livefuse.frame import create_frame
-from livefuse.ingest.drawing import (
+from livefuse.ingest.scene.drawing import (
     compute_counter_cells,
     draw_counter,
     draw_flash,

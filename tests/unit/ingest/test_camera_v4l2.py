@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from livefuse.ingest.v4l2 import (
+from livefuse.ingest.camera_v4l2 import (
     BUF_TYPE_VIDEO_CAPTURE,
     CAP_DEVICE_CAPS,
     CAP_VIDEO_CAPTURE,

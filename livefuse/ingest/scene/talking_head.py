@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 
 from livefuse.frame import create_frame
-from livefuse.ingest import face_phases, speech
+from livefuse.ingest.scene import face_phases, speech
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -149,7 +149,7 @@ class TalkingHead:
 
 def load_portrait() -> NDArray[np.uint8]:
     """Return the embedded portrait, BGR (720, 1280, 3)."""
-    data = resources.files("livefuse.ingest").joinpath("data/portrait.jpg").read_bytes()
+    data = resources.files("livefuse.ingest.scene").joinpath("data/portrait.jpg").read_bytes()
     picture = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
     return np.asarray(picture, np.uint8)
 

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from livefuse.frame import create_frame
-from livefuse.ingest.drawing import WHITE, draw_digits, fill_box
+from livefuse.ingest.scene.drawing import WHITE, draw_digits, fill_box
 
 if TYPE_CHECKING:
     from livefuse.frame import Frame

@@ -14,7 +14,7 @@ import av
 import numpy as np
 
 from livefuse.frame import TIME_BASE_HZ
-from livefuse.ingest import speech
+from livefuse.ingest.scene import speech
 from livefuse.packet import AudioInfo, Packet
 
 if TYPE_CHECKING:
