@@ -47,7 +47,10 @@ class IngestSink(Protocol):
         ...
 
     def on_audio(self, packet: Packet) -> None:
-        """Take an encoded packet of the audio told by `on_media`; never blocks in live mode."""
+        """Take an encoded packet of the audio told by `on_media`; never blocks in live mode.
+
+        AAC from MPEG-TS still has its ADTS headers.
+        """
         ...
 
     def on_state(self, state: InputState, error: LivefuseError | None = None) -> None:

@@ -12,11 +12,11 @@ import av
 import av.error
 import msgspec
 
+from livefuse.aac import read_adts
 from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.ingest.base import MediaInfo
 from livefuse.ingest.canvas import Canvas
 from livefuse.ingest.diagnose import create_codec_error
-from livefuse.ingest.sound import read_adts
 from livefuse.ingest.source import to_step
 from livefuse.ingest.timeline import Timeline, to_ticks
 from livefuse.packet import Packet
@@ -67,7 +67,7 @@ class DecodeStage:
         self._timeline = Timeline(sink.count, is_live=is_live)
         self._canvas: Canvas | None = None
         self._source: Source | None = None
-        self._audio: AudioInfo | None = None
+        self._first_audio: AudioInfo | None = None
         self._is_new_segment = True
         self._relays_sound = False
         self._has_delivered = False
@@ -212,14 +212,14 @@ class DecodeStage:
     def _tell(self, source: Source, canvas: Canvas) -> None:
         if not self.has_media:
             self.has_media = True
-            self._audio = self._refine_sound(source.audio)
+            self._first_audio = source.audio
             self._sink.on_media(
                 MediaInfo(
                     width=canvas.width,
                     height=canvas.height,
                     fps=source.fps,
                     colour=canvas.colour,
-                    audio=self._audio,
+                    audio=self._refine_sound(source.audio),
                     is_live=self._is_live,
                     decoder=source.decoder_name,
                     notes=canvas.notes,
@@ -243,10 +243,14 @@ class DecodeStage:
 
     def _is_told_sound(self, audio: AudioInfo | None) -> bool:
         """Say whether sound after a reconnect is of the kind that the outputs were told."""
-        told = self._audio
-        if audio is None or told is None:
+        first = self._first_audio
+        if audio is None or first is None:
             return False
-        is_same = audio.codec == told.codec and audio.channels == told.channels
+        is_same = (audio.codec, audio.sample_rate_hz, audio.channels) == (
+            first.codec,
+            first.sample_rate_hz,
+            first.channels,
+        )
         if not is_same:
             self._sink.count("audio_changed")
         return is_same
@@ -265,9 +269,6 @@ class DecodeStage:
         if place is None:
             return
         data = bytes(packet)
-        if self._audio is not None and self._audio.codec == "aac":
-            header = read_adts(data)
-            data = data[header.header_bytes :] if header is not None else data
         self._sink.on_audio(
             Packet("audio", data, place, place, duration, is_keyframe=True, arrival_ns=arrival_ns)
         )

@@ -21,8 +21,7 @@ import av.error
 import av.logging
 import msgspec
 
-from livefuse.ingest.sound import describe_sound
-from livefuse.ingest.source import read_fps
+from livefuse.ingest.source import describe_sound, read_fps
 from livefuse.ingest.timeline import to_ticks
 from livefuse.packet import (
     AudioInfo,

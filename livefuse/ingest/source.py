@@ -15,13 +15,15 @@ from av.codec.context import Flags, ThreadType
 from av.codec.hwaccel import HWAccel
 from av.stream import Discard, Disposition
 
+from livefuse.aac import build_config
 from livefuse.ingest.diagnose import create_codec_error, create_no_video_error
-from livefuse.ingest.sound import describe_sound
 from livefuse.ingest.timeline import to_ticks
+from livefuse.packet import AudioInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from av.codec.context import CodecContext
     from av.container import InputContainer
     from av.packet import Packet
     from av.stream import Stream
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
     from livefuse.config import IngestConfig
-    from livefuse.packet import AudioInfo
 
 # FFmpeg prints URLs with their passwords and keys.
 av.logging.set_level(None)
@@ -204,6 +205,17 @@ def set_up_decoder(
     if is_live:
         decoder.flags |= Flags.low_delay
     decoder.thread_type = ThreadType.FRAME if frame_threads else ThreadType.SLICE
+
+
+def describe_sound(codec: CodecContext | None) -> AudioInfo | None:
+    """Return what the outputs have to know of an audio stream; None when it cannot be named."""
+    rate, channels = getattr(codec, "sample_rate", 0), getattr(codec, "channels", 0)
+    if codec is None or not rate or not channels:
+        return None
+    name, extradata = codec.codec.canonical_name, codec.extradata or b""
+    if name == "aac" and not extradata:
+        extradata = build_config(rate, channels)
+    return AudioInfo(name, rate, channels, extradata)
 
 
 def read_fps(*rates: Fraction | None) -> float:

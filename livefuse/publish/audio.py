@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import av
+import msgspec
 import numpy as np
 
+from livefuse.aac import build_config, parse_config, read_adts
 from livefuse.errors import PublishError
 from livefuse.frame import TIME_BASE_HZ
 from livefuse.packet import AudioInfo, Packet
-from livefuse.publish.aac import SAMPLE_RATES_HZ, build_config, parse_config, split_adts
 
 if TYPE_CHECKING:
     from av.audio.codeccontext import AudioCodecContext
@@ -46,11 +48,9 @@ class AudioTrack:
         self._config = config
         self._transcoder: _Transcoder | None = None
         self.errors = 0
-        if info.codec == "aac" and info.extradata:
-            self.info = info
-        elif info.codec == "aac" and info.sample_rate_hz in SAMPLE_RATES_HZ:
-            configuration = build_config(info.sample_rate_hz, info.channels)
-            self.info = AudioInfo("aac", info.sample_rate_hz, info.channels, configuration)
+        configuration = info.extradata or build_config(info.sample_rate_hz, info.channels)
+        if info.codec == "aac" and configuration:
+            self.info = msgspec.structs.replace(info, extradata=configuration)
         else:
             self._transcoder = _Transcoder(info, _choose_output(info), config)
             self.info = self._transcoder.info
@@ -79,23 +79,18 @@ class AudioTrack:
             return []
 
     def _convert(self, packet: Packet) -> list[Packet]:
-        if self._transcoder is not None:
-            return self._transcoder.process(packet)
-        if self._source.extradata:
-            return [packet]
-        split = split_adts(packet.data)
-        if split is None:
-            return [packet]
-        found, units = split
-        if found != parse_config(self.info.extradata):
+        if self._transcoder is None:
+            header = read_adts(packet.data)
+            if header is None:
+                return [packet]
+            if not header.config or parse_config(header.config) == parse_config(
+                self.info.extradata
+            ):
+                return [replace(packet, data=packet.data[header.header_bytes :])]
             # Outputs were told something else already: make the sound fit what they were told.
-            self._transcoder = _Transcoder(self._source, self.info, self._config)
-            return self._transcoder.process(packet)
-        step = _UNIT_SAMPLES * TIME_BASE_HZ // self.info.sample_rate_hz
-        return [
-            Packet("audio", unit, packet.pts + i * step, packet.dts + i * step, step)
-            for i, unit in enumerate(units)
-        ]
+            source = msgspec.structs.replace(self._source, extradata=b"")
+            self._transcoder = _Transcoder(source, self.info, self._config)
+        return self._transcoder.process(packet)
 
 
 def _choose_output(info: AudioInfo) -> AudioInfo:

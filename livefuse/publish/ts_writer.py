@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from livefuse.publish.aac import AacConfig, build_adts_header, parse_config
+from livefuse.aac import AacConfig, build_adts_header, parse_config
 from livefuse.publish.h264 import ACCESS_UNIT_DELIMITER, get_nal_type, split_nals
 from livefuse.publish.timeline import Timeline
 

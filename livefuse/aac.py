@@ -1,7 +1,7 @@
 """AAC as bytes: AudioSpecificConfig and ADTS headers (ISO/IEC 14496-3, 1.6.2.1 and 1.A.2.2).
 
 Our packets hold raw access units and the configuration beside them, as FLV and MP4 want it.
-MPEG-TS wants an ADTS header before each unit.
+MPEG-TS has an ADTS header before each unit: it is taken off and put on in publish.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ _ADTS_BYTES: Final = 7
 _ADTS_CRC_BYTES: Final = 2
 _ADTS_MAX_OBJECT: Final = 4
 _MIN_CONFIG_BYTES: Final = 2
+_MAX_CHANNELS: Final = 8
 
 
 class AacConfig(NamedTuple):
@@ -27,16 +28,23 @@ class AacConfig(NamedTuple):
     channel_config: int
 
 
-def build_config(sample_rate_hz: int, channels: int, object_type: int = LOW_COMPLEXITY) -> bytes:
-    """Return the two bytes of an AudioSpecificConfig.
+class Adts(NamedTuple):
+    """What an ADTS header says. `config` is an AudioSpecificConfig, empty where there is none."""
 
-    Raises:
-        ValueError: AAC has no index for this rate.
-    """
-    if sample_rate_hz not in SAMPLE_RATES_HZ:
-        raise ValueError(f"AAC has no index for {sample_rate_hz} Hz")
+    header_bytes: int
+    sample_rate_hz: int
+    channels: int
+    config: bytes
+
+
+def build_config(sample_rate_hz: int, channels: int, object_type: int = LOW_COMPLEXITY) -> bytes:
+    """Return the two bytes of an AudioSpecificConfig; empty when that has no short form."""
+    if sample_rate_hz not in SAMPLE_RATES_HZ or not 1 <= channels <= _MAX_CHANNELS:
+        return b""
+    # Eight channels are layout 7: the standard has none for seven.
+    layout = min(channels, _MAX_CHANNELS - 1)
     index = SAMPLE_RATES_HZ.index(sample_rate_hz)
-    return (object_type << 11 | index << 7 | channels << 3).to_bytes(2, "big")
+    return (object_type << 11 | index << 7 | layout << 3).to_bytes(2, "big")
 
 
 def parse_config(config: bytes) -> AacConfig | None:
@@ -69,20 +77,14 @@ def build_adts_header(config: AacConfig, unit_bytes: int) -> bytes:
     )
 
 
-def split_adts(data: bytes) -> tuple[AacConfig, list[bytes]] | None:
-    """Return the configuration and the raw access units of `data`, or None: it is not ADTS."""
-    units: list[bytes] = []
-    config: AacConfig | None = None
-    at = 0
-    while at + _ADTS_BYTES <= len(data):
-        head = data[at : at + _ADTS_BYTES]
-        size = (head[3] & 3) << 11 | head[4] << 3 | head[5] >> 5
-        start = _ADTS_BYTES + (0 if head[1] & 1 else _ADTS_CRC_BYTES)
-        if head[0] != 0xFF or head[1] & 0xF6 != 0xF0 or size <= start:  # noqa: PLR2004 - the sync word
-            return None
-        if at + size > len(data):
-            return None
-        config = AacConfig((head[2] >> 6) + 1, head[2] >> 2 & 15, (head[2] & 1) << 2 | head[3] >> 6)
-        units.append(data[at + start : at + size])
-        at += size
-    return (config, units) if config is not None and at == len(data) else None
+def read_adts(data: bytes) -> Adts | None:
+    """Return the ADTS header that `data` starts with, or None when there is none."""
+    if len(data) <= _ADTS_BYTES or data[0] != 0xFF or data[1] & 0xF6 != 0xF0:  # noqa: PLR2004 - the sync word
+        return None
+    size = _ADTS_BYTES + (0 if data[1] & 1 else _ADTS_CRC_BYTES)
+    index, layout = data[2] >> 2 & 15, (data[2] & 1) << 2 | data[3] >> 6
+    if index >= len(SAMPLE_RATES_HZ) or not layout:
+        return Adts(size, 0, 0, b"")
+    rate_hz = SAMPLE_RATES_HZ[index]
+    channels = _MAX_CHANNELS if layout == _MAX_CHANNELS - 1 else layout
+    return Adts(size, rate_hz, channels, build_config(rate_hz, channels, (data[2] >> 6) + 1))
