@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from livefuse.clock import NS_PER_S, Clock
-from livefuse.errors import LivefuseError
+from livefuse.errors import JobError, LivefuseError
 from livefuse.ingest import create_ingest, is_live_url
 from livefuse.publish import is_file_url
 from livefuse.publish.fanout import FanOut
@@ -107,12 +107,9 @@ class Job:
         self._media: MediaInfo | None = None
         self._stages: Stages | None = None
         self._sequence = 0
-        self._has_media = threading.Event()
-        self._is_ready = threading.Event()
-        self._has_started = threading.Event()
-        self._decode_ended = threading.Event()
-        self._stopping = threading.Event()
-        self._finished = threading.Event()
+        self._has_media, self._decode_ended = threading.Event(), threading.Event()
+        self._is_ready, self._has_started = threading.Event(), threading.Event()
+        self._stopping, self._finished = threading.Event(), threading.Event()
 
     # Control: any thread.
 
@@ -145,8 +142,7 @@ class Job:
         """Close in order and wait for it; True when all is closed within `timeout_s`."""
         self._stopping.set()
         self._ingest.stop()
-        self._has_media.set()
-        self._decode_ended.set()
+        self._wake_supervisor()
         return self._finished.wait(timeout_s)
 
     def statistics(self) -> Statistics:
@@ -227,6 +223,9 @@ class Job:
                 self._decode_ended.wait()
         except LivefuseError as error:
             self._fail(error)
+        except Exception as error:  # noqa: BLE001 - told before the end is: else it looks like success
+            text = redact_text(f"{type(error).__name__}: {error}", self._secrets)
+            self._fail(JobError(f"the stream cannot start ({text})", hint="please report it"))
         finally:
             self._close(threads)
 
@@ -234,14 +233,12 @@ class Job:
         try:
             self._ingest.run(self)
         finally:
-            self._decode_ended.set()
-            self._has_media.set()
+            self._wake_supervisor()
 
     def _open(self, media: MediaInfo, pipeline: Pipeline) -> list[threading.Thread]:
         """Bring up what stands behind the input and start the stages."""
         pipeline.warm_up(media.width, media.height)
-        stages = Stages(self._config, media, self.mode, self.telemetry, self._fanout)
-        self._stages = stages
+        stages = self._stages = Stages(self._config, media, self.mode, self.telemetry, self._fanout)
         self._fanout.open(stages.streams)
         threads = [
             self._spawn("pipeline", lambda: stages.run_pipeline(pipeline, self.token)),
@@ -268,8 +265,7 @@ class Job:
                 self.telemetry.count("abandoned_threads")
                 self._log.warning("thread abandoned", job=self.job_id, thread=thread.name)
         self._fanout.close(_JOIN_S)
-        if self.error is None:
-            self.state = "stopped"
+        self.state = "stopped" if self.error is None else "failed"
         self._has_started.set()
         self._finished.set()
 
@@ -277,6 +273,9 @@ class Job:
         if self.error is None:
             self.error = error
             self.state = "failed"
+        self._wake_supervisor()
+
+    def _wake_supervisor(self) -> None:
         self._has_media.set()
         self._decode_ended.set()
 

@@ -6,28 +6,22 @@ log-spaced histograms, so memory is fixed whatever the job's age; their error is
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
+import os
 import sys
 import threading
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 import structlog
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
-from prometheus_client.registry import Collector
 
 from livefuse.redact import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from typing import TextIO
 
     from livefuse.clock import Clock
     from livefuse.config import LogConfig
@@ -189,87 +183,59 @@ class Telemetry:
         return max(costs, key=costs.__getitem__) if costs else ""
 
 
-_BOUNDS_MS: Final = (5.0, 10.0, 20.0, 30.0, 40.0, 60.0, 80.0, 120.0, 200.0, 500.0, 1000.0)
+class _Unfailing:
+    """A text stream that may have lost its reader: what cannot be written is not said.
 
+    Any thread of a job may log, and none may die of it (`livefuse ... 2>&1 | head`, a full disk).
+    """
 
-class _JobCollector(Collector):
-    """Turns snapshots into metrics when somebody scrapes; nothing is kept up to date in between."""
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
 
-    def __init__(self, jobs: Callable[[], list[tuple[Statistics, Telemetry]]]) -> None:
-        self._jobs = jobs
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            return self._stream.write(text)
+        return 0
 
-    def collect(self) -> Iterator[Metric]:
-        frames = CounterMetricFamily("livefuse_frames", "Frames", labels=["job", "side"])
-        drops = CounterMetricFamily(
-            "livefuse_dropped_frames", "Frames dropped", labels=["job", "reason"]
-        )
-        fps = GaugeMetricFamily("livefuse_fps", "Frames a second", labels=["job", "side"])
-        connected = GaugeMetricFamily(
-            "livefuse_output_connected", "1 when connected", labels=["job", "kind", "url"]
-        )
-        latency = HistogramMetricFamily(
-            "livefuse_added_latency_seconds", "Arrival to encoded", labels=["job"]
-        )
-        steps = HistogramMetricFamily(
-            "livefuse_step_seconds", "Time of a step", labels=["job", "step"]
-        )
-        for stats, telemetry in self._jobs():
-            job = stats.job
-            for side in ("in", "out"):
-                frames.add_metric([job, side], getattr(stats, f"frames_{side}"))
-                fps.add_metric([job, side], getattr(stats, f"fps_{side}"))
-            for reason, amount in stats.dropped.items():
-                drops.add_metric([job, reason], amount)
-            for output in stats.outputs:
-                labels = [job, output["kind"], output["url"]]
-                connected.add_metric(labels, float(output["connected"]))
-            _add_histogram(latency, [job], telemetry.latency)
-            for name, step in telemetry.steps.copy().items():
-                _add_histogram(steps, [job, name], step)
-        yield from (frames, drops, fps, connected, latency, steps)
-
-
-def _add_histogram(
-    family: HistogramMetricFamily, labels: list[str], distribution: Distribution
-) -> None:
-    counts = distribution.cumulative(_BOUNDS_MS)
-    buckets = [(str(b / 1e3), float(n)) for b, n in zip(_BOUNDS_MS, counts, strict=True)]
-    buckets.append(("+Inf", float(distribution.count)))
-    family.add_metric(labels, buckets=buckets, sum_value=distribution.sum_ms / 1e3)
-
-
-def create_metrics(jobs: Callable[[], list[tuple[Statistics, Telemetry]]]) -> CollectorRegistry:
-    """Return a Prometheus registry that reads `jobs` whenever it is scraped."""
-    registry = CollectorRegistry()
-    registry.register(_JobCollector(jobs))
-    return registry
-
-
-def render_metrics(registry: CollectorRegistry) -> tuple[bytes, str]:
-    """Return the metrics as text for a scraper, and its content type."""
-    return generate_latest(registry), CONTENT_TYPE_LATEST
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 def set_up_logging(config: LogConfig, secrets: tuple[str, ...] = ()) -> None:
     """Send structured logs to standard error, each value redacted; `secrets` are URLs to hide."""
 
     def redact(_logger: Any, _name: str, event: Any) -> Any:  # noqa: ANN401 - structlog's signature
-        return {k: redact_text(v, secrets) if isinstance(v, str) else v for k, v in event.items()}
+        return {
+            k: redact_text(v, secrets) if isinstance(v, str) else v
+            for k, v in event.items()
+            if v != ""  # a cause that is not there is not worth a word
+        }
 
-    as_json = config.form == "json" or (config.form == "auto" and not sys.stderr.isatty())
-    renderer = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
+    renderer = (
+        structlog.processors.JSONRenderer()
+        if config.form == "json"
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty() and "NO_COLOR" not in os.environ,
+            pad_event_to=0,
+            pad_level=False,
+            exception_formatter=structlog.dev.plain_traceback,
+        )
+    )
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            # Before `redact`: a renderer would print a foreign exception's text as it is.
+            structlog.processors.format_exc_info,
             redact,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[config.level.upper()]
         ),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", _Unfailing(sys.stderr))),
         cache_logger_on_first_use=False,
     )
 

@@ -144,7 +144,11 @@ class _ListenChild:
         if hello.streams is None or hello.streams.video is None:
             self.close()
             raise describe_fault(hello.fault, self._url)
-        return self._create_source(hello.streams.video, hello.streams.audio, messages)
+        try:
+            return self._create_source(hello.streams.video, hello.streams.audio, messages)
+        except BaseException:
+            self.close()
+            raise
 
     def stop(self) -> None:
         """End the process by its own id; from any thread, returns at once. Twice is once."""

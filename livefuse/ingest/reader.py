@@ -117,21 +117,20 @@ class Reader:
 
     def _run(self) -> None:
         cause: Exception | None = None
-        source: Source | None = None
         try:
             source = self._open_source()
-            with self._condition:
-                self._source = source
-                self._condition.notify_all()
-            self._read(source)
+            try:
+                with self._condition:
+                    self._source = source
+                    self._condition.notify_all()
+                self._read(source)
+            finally:
+                source.close()
         except Exception as error:  # noqa: BLE001 - told to the taker, who knows it or raises it
             cause = error
-        finally:
-            if source is not None:
-                source.close()
-            with self._condition:
-                self._cause, self._has_ended = cause, True
-                self._condition.notify_all()
+        with self._condition:
+            self._cause, self._has_ended = cause, True
+            self._condition.notify_all()
 
     def _read(self, source: Source) -> None:
         for is_video, packet in source.packets:

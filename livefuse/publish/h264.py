@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-SLICE_IDR: Final = 5
 SPS: Final = 7
 PPS: Final = 8
 ACCESS_UNIT_DELIMITER: Final = 9

@@ -15,7 +15,6 @@ from livefuse.publish.timeline import Timeline
 if TYPE_CHECKING:
     from livefuse.packet import Packet, StreamsInfo
 
-_PACKET_BYTES: Final = 188
 _PAYLOAD_BYTES: Final = 184
 _PAT_PID, _PMT_PID, _VIDEO_PID, _AUDIO_PID = 0, 0x1000, 0x100, 0x101
 _TABLES_EVERY_TICKS: Final = 45_000

@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import onnxruntime
-
 from livefuse.errors import ModelError
 from livefuse.runtime.providers import (
     EXECUTION_PROVIDERS,
     ProviderChoice,
     explain_unusable,
     list_usable_providers,
+    load_onnxruntime,
 )
 from livefuse.runtime.registry import load_registry
 
@@ -126,22 +125,9 @@ class SessionCache:
         raise explain_unusable(self._config.providers)
 
 
-def create_session(path: Path, model: Model, provider: Provider, threads: int = 1) -> Network:
-    """Return a fresh network on exactly `provider`. Dear: go through a `SessionCache`.
-
-    Raises:
-        ModelError: it cannot be loaded there.
-    """
-    session = _create_session(path, provider, threads)
-    if session is None:
-        raise ModelError(
-            f"the model {model.name} cannot be loaded on {provider}", hint="run  livefuse doctor"
-        )
-    return Network(session, model, provider)
-
-
 def _create_session(path: Path, provider: Provider, threads: int) -> Any:  # noqa: ANN401 - onnxruntime is untyped
     """Return a session that runs on `provider` for certain, or None."""
+    onnxruntime = load_onnxruntime()
     _share_allocator()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -172,6 +158,7 @@ def _share_allocator() -> None:
     with _environment:
         if _has_shared_allocator:
             return
+        onnxruntime = load_onnxruntime()
         onnxruntime.set_default_logger_severity(_LOG_ERRORS_ONLY)
         memory = onnxruntime.OrtMemoryInfo(
             "Cpu",

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import Config
     from livefuse.ring import RingMode
-    from livefuse.telemetry import Statistics, Telemetry
 
 
 class Worker:
@@ -48,10 +47,6 @@ class Worker:
         job = Job(job_id, spec, self.config, self.clock, create_pipeline)
         self.jobs[job_id] = job
         return job
-
-    def list_statistics(self) -> list[tuple[Statistics, Telemetry]]:
-        """Return the figures of all jobs, for metrics."""
-        return [(job.statistics(), job.telemetry) for job in list(self.jobs.values())]
 
     def stop(self, timeout_s: float = 10.0) -> bool:
         """Stop all jobs; True when all are closed within `timeout_s` each."""

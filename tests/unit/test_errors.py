@@ -4,7 +4,8 @@ from livefuse import errors
 
 
 def _subclasses(kind: type) -> set[type]:
-    return {kind} | {deep for sub in kind.__subclasses__() for deep in _subclasses(sub)}
+    below: list[type] = kind.__subclasses__()
+    return {kind}.union(*map(_subclasses, below))
 
 
 def test_every_error_has_a_distinct_exit_code_and_is_drawn():

@@ -22,7 +22,12 @@ def test_live_ring_drops_the_oldest_and_tells():
 def test_every_frame_ring_makes_the_putter_wait_and_loses_nothing():
     """C11"""
     ring: Ring[int] = Ring(2, mode="every_frame", on_drop=lambda _: pytest.fail("dropped"))
-    producer = threading.Thread(target=lambda: [ring.put(item) for item in range(100)])
+
+    def produce():
+        for item in range(100):
+            ring.put(item)
+
+    producer = threading.Thread(target=produce)
     producer.start()
     assert [ring.take() for _ in range(100)] == list(range(100))
     producer.join(5)

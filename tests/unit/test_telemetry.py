@@ -71,3 +71,22 @@ def test_logs_hold_no_secret(capsys):
     line = capsys.readouterr().err
     assert "hunter2" not in line
     assert json.loads(line)["url"] == "rtsp://***@cam/1"
+
+
+def fail(url):
+    raise OSError(5, "Input/output error", url)
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_foreign_exception_in_a_log_holds_no_secret(capsys, form):
+    """C76: FFmpeg's exceptions end in the URL."""
+    url = "rtsp://user:hunter2@cam/1"
+    set_up_logging(LogConfig(form=form, level="debug"), (url,))
+    try:
+        fail(url)
+    except OSError:
+        get_logger("test").debug("stage failed", exc_info=True)
+    said = capsys.readouterr().err
+    assert "hunter2" not in said
+    assert "Input/output error" in said
+    assert "test_telemetry" in said, "the traceback is there"
