@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 TIME_BASE_HZ: Final = 90_000
@@ -52,6 +54,22 @@ class Frame:
     arrival_ns: int = 0
     sequence: int = 0
     colour: Colour = field(default_factory=Colour)
+    picture: object | None = None
+    _copy: Callable[[], None] | None = None
+
+    def lend(self, picture: object, copy: Callable[[], None]) -> None:
+        """Let the decoder's own `picture` stand for the planes until somebody calls `fill_planes`.
+
+        A picture that nobody edits then goes to the encoder without a copy. `copy` writes it into
+        the planes; the picture itself is never written to.
+        """
+        self.picture, self._copy = picture, copy
+
+    def fill_planes(self) -> None:
+        """Make the planes hold the picture: call it before they are read or written."""
+        copy, self.picture, self._copy = self._copy, None, None
+        if copy is not None:
+            copy()
 
     @property
     def width(self) -> int:
@@ -113,6 +131,7 @@ class FramePool:
             if slot in self._free:
                 return
             frame.handle = FrameHandle(slot, generation + 1)
+            frame.picture = frame._copy = None  # noqa: SLF001 - the pool is the frame's other half
             self._free.append(slot)
 
     def get(self, handle: FrameHandle) -> Frame | None:

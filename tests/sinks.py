@@ -42,6 +42,7 @@ class CollectingSink:
         return self._pool.acquire()
 
     def on_frame(self, frame):
+        frame.fill_planes()
         if self._keep_every and len(self.pts) % self._keep_every == 0:
             self.buffers.append(frame.buffer.copy())
         self.pts.append(frame.pts)

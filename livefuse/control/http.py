@@ -23,7 +23,7 @@ from aiohttp import web
 from livefuse.control.http_guard import create_host_guard
 from livefuse.control.http_page import draw_page
 from livefuse.errors import ConfigError
-from livefuse.telemetry import create_metrics, render_metrics
+from livefuse.metrics import create_metrics, render_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,12 +1,14 @@
 """Decoded pictures of any size and pixel format -> frames of the job's one fixed canvas.
 
 The first picture decides size, matrix and range (cases C45, C47, C48, C49). A picture that already
-fits is three plane copies; all else goes the slow way. The decoder's memory is only ever read.
+fits is lent, and copied only when its planes are wanted; all else goes the slow way. The decoder's
+memory is only ever read.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import cv2
@@ -87,6 +89,8 @@ class Canvas:
     def fill(self, source: VideoFrame, target: Frame) -> bool:
         """Write `source` into the pixels and colour of `target`, which is of the canvas's size.
 
+        Where nothing is to be converted `source` is only lent: see `Frame.lend`.
+
         Returns:
             Whether the source's size, format or colour differ from those of the picture before.
         """
@@ -108,7 +112,10 @@ class Canvas:
             and self._aspect == _SQUARE
             and self._is_same_colour(shape)
         )
-        return _copy_planes if is_same else self._convert
+        if not is_same:
+            return self._convert
+        is_whole = (shape.width, shape.height) == (self.width, self.height)
+        return _lend if is_whole and shape.pixel_format == "yuv420p" else _copy_planes
 
     def _is_same_colour(self, shape: _Shape) -> bool:
         return (
@@ -226,6 +233,10 @@ def _scale(source: Plane, target: Plane, box: tuple[int, int, int, int], margin:
         dst=target[top : top + height, left : left + width],
         interpolation=cv2.INTER_AREA if is_smaller else cv2.INTER_LINEAR,
     )
+
+
+def _lend(source: VideoFrame, target: Frame) -> None:
+    target.lend(source, partial(_copy_planes, source, target))
 
 
 def _copy_planes(source: VideoFrame, target: Frame) -> None:

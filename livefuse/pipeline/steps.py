@@ -220,8 +220,8 @@ class Pipeline:
             return Outcome(token, vouched=True)
         state = FrameState(frame)
         times: list[tuple[str, float]] = []
-        error = ""
-        for name in token.operations:
+        error = _fill_planes(frame)
+        for name in () if error else token.operations:
             started_ns = self._clock.now_ns()
             try:
                 self._get_step(name).run(state)
@@ -231,9 +231,10 @@ class Pipeline:
             times.append((name, took_ms))
             token = self._note(token, name, error or state.did, took_ms, failed=bool(error))
             if error:
-                state.cover_reason = "step_failed"
-                self.failures += 1
                 break
+        if error:
+            state.cover_reason = "step_failed"
+            self.failures += 1
         must_cover = bool(state.cover_reason) and not COVERING.isdisjoint(token.operations)
         if must_cover:
             self._cover(frame)
@@ -258,3 +259,12 @@ class Pipeline:
     def _note(self, token: Token, name: str, did: str, took_ms: float, *, failed: bool) -> Token:
         state = f"{name}_failed" if failed else name
         return token.update_state(state, at=self._clock.epoch_s(), reason=did, ms=took_ms)
+
+
+def _fill_planes(frame: Frame) -> str:
+    """Make the planes hold the picture; return what went wrong, or nothing."""
+    try:
+        frame.fill_planes()
+    except Exception as cause:  # noqa: BLE001 - as with a step: the picture is covered
+        return f"copy: {str(cause) or type(cause).__name__}"
+    return ""

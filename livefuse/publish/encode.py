@@ -161,6 +161,10 @@ class VideoEncoder:
         return self._run(None)
 
     def _wrap(self, frame: Frame) -> av.VideoFrame:
+        if isinstance(frame.picture, av.VideoFrame):
+            # Nobody wanted the planes. Its type is the source encoder's choice, not ours.
+            frame.picture.pict_type = PictureType.NONE
+            return frame.picture
         if self._candidate.reads_at_once:
             return av.VideoFrame.from_numpy_buffer(frame.buffer, format="yuv420p")
         return av.VideoFrame.from_ndarray(frame.buffer, format="yuv420p")

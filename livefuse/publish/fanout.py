@@ -73,7 +73,9 @@ class FanOut:
         keyframes = KeyframeRequests(clock, force_keyframe)
         request = keyframes.request
         outputs = [create_output(url, config, clock, request, lossless=lossless) for url in targets]
-        live = {str(kind): LiveStream(kind, config.http, request) for kind in _FORMATS}
+        # Nobody can watch what goes as fast as it can.
+        formats = () if lossless else _FORMATS
+        live = {str(kind): LiveStream(kind, config.http, request) for kind in formats}
         return cls(outputs, live, keyframes)
 
     def open(self, streams: StreamsInfo) -> None:
@@ -102,6 +104,8 @@ class FanOut:
 
     def show(self, frame: Frame) -> None:
         """Hand the picture to every output that takes pictures, from the encode thread."""
+        if self._frame_outputs:
+            frame.fill_planes()
         for output in self._frame_outputs:
             try:
                 output.show(frame)

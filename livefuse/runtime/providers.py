@@ -8,10 +8,9 @@ import io
 import platform
 import sys
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
-import onnxruntime
 
 from livefuse.errors import ModelError
 
@@ -52,10 +51,17 @@ class RuntimeReport(msgspec.Struct, frozen=True, kw_only=True):
     clashes: tuple[str, ...]
 
 
+def load_onnxruntime() -> Any:  # noqa: ANN401 - onnxruntime is untyped
+    """Return the module; it is slow to load, and a job that runs no network goes without."""
+    import onnxruntime  # noqa: PLC0415 - see above
+
+    return onnxruntime
+
+
 def has_nvidia_device() -> bool:
     """Say whether the machine shows an NVIDIA device. Loads no library, prints nothing."""
     if sys.platform == "win32":
-        return EXECUTION_PROVIDERS["cuda"] in onnxruntime.get_available_providers()
+        return EXECUTION_PROVIDERS["cuda"] in load_onnxruntime().get_available_providers()
     return any(Path(device).exists() for device in _DEVICES)
 
 
@@ -65,7 +71,7 @@ def list_usable_providers() -> tuple[Provider, ...]:
     onnxruntime names CUDA whenever it was compiled in, and complains at length when its
     libraries are missing, so without a device CUDA is not even tried.
     """
-    compiled = onnxruntime.get_available_providers()
+    compiled = load_onnxruntime().get_available_providers()
     if has_nvidia_device() and EXECUTION_PROVIDERS["cuda"] in compiled:
         preload_cuda_libraries()
         return ("cuda", "cpu")
@@ -74,7 +80,7 @@ def list_usable_providers() -> tuple[Provider, ...]:
 
 def explain_unusable(wish: Wish) -> ModelError:
     """Return the error for a device that was asked for and is not there: cause and cure."""
-    if EXECUTION_PROVIDERS["cuda"] not in onnxruntime.get_available_providers():
+    if EXECUTION_PROVIDERS["cuda"] not in load_onnxruntime().get_available_providers():
         cause = "the installed onnxruntime is built for the CPU only"
         cure = "pip uninstall onnxruntime; pip install --force-reinstall onnxruntime-gpu"
     elif not has_nvidia_device():
@@ -89,17 +95,17 @@ def explain_unusable(wish: Wish) -> ModelError:
 def preload_cuda_libraries() -> None:
     """Load CUDA and cuDNN from Python packages where they are installed; silent when not."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(OSError, RuntimeError):
-        onnxruntime.preload_dlls()
+        load_onnxruntime().preload_dlls()
 
 
 def describe_runtime() -> RuntimeReport:
     """Return versions, devices and clashing packages. Fast; creates no session."""
     return RuntimeReport(
-        onnxruntime=str(onnxruntime.__version__),
+        onnxruntime=str(load_onnxruntime().__version__),
         opencv=_find_version("opencv-python-headless") or _find_version("opencv-python"),
         numpy=_find_version("numpy"),
         python=platform.python_version(),
-        compiled_providers=tuple(onnxruntime.get_available_providers()),
+        compiled_providers=tuple(load_onnxruntime().get_available_providers()),
         usable_providers=tuple(list_usable_providers()),
         has_nvidia_device=has_nvidia_device(),
         clashes=find_clashes(),

@@ -52,3 +52,37 @@ def test_a_stale_handle_answers_none_never_other_pixels():
     assert pool.get(handle) is None
     assert again is not None
     assert pool.get(again.handle) is again
+
+
+def test_a_lent_picture_is_copied_only_when_the_planes_are_wanted():
+    frame, copies = create_frame(16, 16), []
+    picture = object()
+    frame.lend(picture, lambda: copies.append(frame.picture))
+    assert frame.picture is picture
+    assert copies == []
+    frame.fill_planes()
+    frame.fill_planes()
+    assert frame.picture is None
+    assert copies == [None]
+
+
+def test_a_copy_that_fails_leaves_no_lent_picture():
+    """Never bare: an encoder must not find a picture that nobody treated."""
+
+    def fail():
+        raise ValueError("no")
+
+    frame = create_frame(16, 16)
+    frame.lend(object(), fail)
+    with pytest.raises(ValueError, match="no"):
+        frame.fill_planes()
+    assert frame.picture is None
+
+
+def test_a_frame_taken_back_lets_go_of_a_lent_picture():
+    pool = FramePool(16, 16, 1)
+    frame = pool.acquire()
+    assert frame is not None
+    frame.lend(object(), lambda: None)
+    pool.release(frame)
+    assert frame.picture is None

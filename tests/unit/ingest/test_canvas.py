@@ -44,6 +44,7 @@ def fill(canvas, picture):
     target = create_frame(canvas.width, canvas.height)
     target.buffer[:] = 77
     canvas.fill(picture, target)
+    target.fill_planes()
     return target
 
 

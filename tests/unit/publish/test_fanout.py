@@ -65,7 +65,7 @@ def test_targets_streams_and_wishes_come_together(tmp_path):
     forced = []
     path = tmp_path / "out.flv"
     fanout = FanOut.create(
-        (str(path),), Config(), SystemClock(), lambda: forced.append(1), lossless=True
+        (str(path),), Config(), SystemClock(), lambda: forced.append(1), lossless=False
     )
     media = make_media()
     fanout.open(media.streams)
@@ -79,6 +79,13 @@ def test_targets_streams_and_wishes_come_together(tmp_path):
     fanout.close(5)
     assert all(viewer.read() is None for viewer in viewers)
     assert path.stat().st_size > 1000
+
+
+def test_what_goes_as_fast_as_it_can_has_no_streams_to_watch(tmp_path):
+    fanout = FanOut.create(
+        (str(tmp_path / "out.flv"),), Config(), SystemClock(), lambda: None, lossless=True
+    )
+    assert fanout.live == {}
 
 
 def test_a_target_that_cannot_be_checked_is_refused_before_anything_is_opened(tmp_path):

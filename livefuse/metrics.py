@@ -1,0 +1,79 @@
+"""The figures of jobs as Prometheus metrics, made when somebody scrapes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from livefuse.telemetry import Distribution, Statistics, Telemetry
+
+_BOUNDS_MS: Final = (5.0, 10.0, 20.0, 30.0, 40.0, 60.0, 80.0, 120.0, 200.0, 500.0, 1000.0)
+
+
+class _JobCollector(Collector):
+    """Turns snapshots into metrics when somebody scrapes; nothing is kept up to date in between."""
+
+    def __init__(self, jobs: Callable[[], list[tuple[Statistics, Telemetry]]]) -> None:
+        self._jobs = jobs
+
+    def collect(self) -> Iterator[Metric]:
+        frames = CounterMetricFamily("livefuse_frames", "Frames", labels=["job", "side"])
+        drops = CounterMetricFamily(
+            "livefuse_dropped_frames", "Frames dropped", labels=["job", "reason"]
+        )
+        fps = GaugeMetricFamily("livefuse_fps", "Frames a second", labels=["job", "side"])
+        connected = GaugeMetricFamily(
+            "livefuse_output_connected", "1 when connected", labels=["job", "kind", "url"]
+        )
+        latency = HistogramMetricFamily(
+            "livefuse_added_latency_seconds", "Arrival to encoded", labels=["job"]
+        )
+        steps = HistogramMetricFamily(
+            "livefuse_step_seconds", "Time of a step", labels=["job", "step"]
+        )
+        for stats, telemetry in self._jobs():
+            job = stats.job
+            for side in ("in", "out"):
+                frames.add_metric([job, side], getattr(stats, f"frames_{side}"))
+                fps.add_metric([job, side], getattr(stats, f"fps_{side}"))
+            for reason, amount in stats.dropped.items():
+                drops.add_metric([job, reason], amount)
+            for output in stats.outputs:
+                labels = [job, output["kind"], output["url"]]
+                connected.add_metric(labels, float(output["connected"]))
+            _add_histogram(latency, [job], telemetry.latency)
+            for name, step in telemetry.steps.copy().items():
+                _add_histogram(steps, [job, name], step)
+        yield from (frames, drops, fps, connected, latency, steps)
+
+
+def _add_histogram(
+    family: HistogramMetricFamily, labels: list[str], distribution: Distribution
+) -> None:
+    counts = distribution.cumulative(_BOUNDS_MS)
+    buckets = [(str(b / 1e3), float(n)) for b, n in zip(_BOUNDS_MS, counts, strict=True)]
+    buckets.append(("+Inf", float(distribution.count)))
+    family.add_metric(labels, buckets=buckets, sum_value=distribution.sum_ms / 1e3)
+
+
+def create_metrics(jobs: Callable[[], list[tuple[Statistics, Telemetry]]]) -> CollectorRegistry:
+    """Return a Prometheus registry that reads `jobs` whenever it is scraped."""
+    registry = CollectorRegistry()
+    registry.register(_JobCollector(jobs))
+    return registry
+
+
+def render_metrics(registry: CollectorRegistry) -> tuple[bytes, str]:
+    """Return the metrics as text for a scraper, and its content type."""
+    return generate_latest(registry), CONTENT_TYPE_LATEST
