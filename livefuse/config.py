@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
@@ -139,7 +139,7 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Logs, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    form: Literal["auto", "text", "json"] = "auto"
+    form: Literal["text", "json"] = "text"
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -176,10 +176,7 @@ def load_config(path: Path | None = None, settings: tuple[str, ...] = ()) -> Con
     try:
         return msgspec.convert(tree, Config)
     except msgspec.ValidationError as error:
-        raise ConfigError(
-            f"a configuration value cannot be used: {error}",
-            hint="configs/livefuse.toml lists every key with its default",
-        ) from None
+        raise _explain_value(str(error), tree) from None
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -215,7 +212,8 @@ def _check_keys(tree: dict[str, Any], where: str) -> None:
     for section, table in tree.items():
         if section not in SECTIONS:
             raise ConfigError(
-                f"unknown section [{section}] in {where}", hint=_suggest(section, list(SECTIONS))
+                f"unknown section [{section}] in {where}",
+                hint=_suggest(section, list(SECTIONS), "sections"),
             )
         known = [field.name for field in msgspec.structs.fields(SECTIONS[section])]
         for key in table if isinstance(table, dict) else ():
@@ -225,7 +223,33 @@ def _check_keys(tree: dict[str, Any], where: str) -> None:
                 )
 
 
-def _suggest(name: str, known: list[str]) -> str:
+def _explain_value(said: str, tree: dict[str, Any]) -> ConfigError:
+    """Return what msgspec `said` of a value (`... - at $.section.key`), with what fits there."""
+    reason, _, path = said.partition(" - at `$.")
+    section, _, key = path.rstrip("`").partition(".")
+    field = next((f for f in _list_fields(section) if f.name == key), None)
+    if field is None:
+        return ConfigError(
+            f"[{section}] cannot be used: {reason}", hint="write section.key = value under it"
+        )
+    value = tree[section][key]
+    if get_origin(field.type) is Literal:
+        choices = [str(choice) for choice in get_args(field.type)]
+        hint = _suggest(str(value), choices, "choices")
+    elif "regex" in reason:
+        hint = (
+            f"the default is {field.default!r}; write the like of it, as configs/livefuse.toml says"
+        )
+    else:
+        hint = f"{reason[:1].lower()}{reason[1:]}; the default is {field.default!r}"
+    return ConfigError(f"{section}.{key} cannot be {value!r}", hint=hint)
+
+
+def _list_fields(section: str) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(SECTIONS[section]) if section in SECTIONS else ()
+
+
+def _suggest(name: str, known: list[str], what: str = "keys") -> str:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     guess = f"did you mean {near[0]}? " if near else ""
-    return f"{guess}the keys are {', '.join(known)}"
+    return f"{guess}the {what} are {', '.join(known)}"

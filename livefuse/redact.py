@@ -24,8 +24,10 @@ _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s'\"<>]+", re.IGNORECASE)
 def redact_url(url: str) -> str:
     """Return `url` with user info, query and stream key replaced by `***`.
 
-    `rtmp://h/app/key` keeps host and app; a URL with no secret comes back unchanged.
+    `rtmp://h/app/key` keeps host and app; a URL with no secret comes back unchanged. The bytes of
+    a file's name that are no text become `?`, as JSON and terminals take text only.
     """
+    url = url.encode("utf-8", "replace").decode("utf-8")
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -46,7 +46,10 @@ def call_in_thread(name: str, function: Callable[[], T]) -> asyncio.Future[T]:
 
 @contextlib.contextmanager
 def catch_signals() -> Iterator[asyncio.Future[str]]:
-    """Give a future that SIGINT or SIGTERM fulfils with its name; a second one ends at once."""
+    """Give a future that SIGINT, SIGTERM or SIGHUP fulfils with its name; a second ends at once.
+
+    SIGHUP, that the terminal was closed, is left alone where somebody (nohup) has it ignored.
+    """
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[str] = loop.create_future()
 
@@ -56,7 +59,9 @@ def catch_signals() -> Iterator[asyncio.Future[str]]:
             os._exit(STOPPED_AT_ONCE)
         stop.set_result(number.name)
 
-    caught = (signal.SIGINT, signal.SIGTERM)
+    caught = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        caught.append(signal.SIGHUP)
     for number in caught:
         loop.add_signal_handler(number, handle, number)
     try:

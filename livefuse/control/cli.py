@@ -36,6 +36,12 @@ def create_app() -> App:
     return app
 
 
+def _explain_usage(text: str) -> str:
+    if "requires an argument" in text:
+        return f"{text.rstrip('.')}: write --option=VALUE for a value that begins with -"
+    return f"{text.rstrip('.')}: see  livefuse --help"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (without the program's name); return the exit code."""
     tokens = list(sys.argv[1:] if argv is None else argv)
@@ -44,8 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             try:
                 result = create_app()(tokens, exit_on_error=False, print_error=False, verbose=False)
             except CycloptsError as error:
-                text = redact_text(str(error), tuple(tokens)).rstrip(".")
-                complain(f"{text}: see  livefuse --help")
+                complain(_explain_usage(redact_text(str(error), tuple(tokens))))
                 return USAGE_ERROR
     except LivefuseError as error:
         return report_failure(error, tuple(tokens))

@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 from livefuse.config import Mode
 from livefuse.control.failure import explain_unexpected
 from livefuse.control.requests import RunRequest, create_request
+from livefuse.errors import PublishConnectError
 
 DEMO_SOURCE: Final = "demo:"
 DEMO_TARGET: Final = Path("out/demo.mp4")
@@ -118,8 +119,18 @@ def demo(  # noqa: PLR0913 - one parameter per option of the command line
         quiet=quiet,
     )
     if to is None:
-        DEMO_TARGET.parent.mkdir(exist_ok=True)
+        _make_folder(DEMO_TARGET.parent)
     _run(request)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise PublishConnectError(
+            f"cannot make the folder {folder} here ({error.strerror})",
+            hint="go to a folder that you may write to, or say --to FILE",
+        ) from None
 
 
 def _run(request: RunRequest) -> None:

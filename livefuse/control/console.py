@@ -1,7 +1,12 @@
-"""Words for people: standard output for what was asked for, standard error for what went wrong."""
+"""Words for people: standard output for what was asked for, standard error for what went wrong.
+
+Nobody need be listening. A reader that has gone, a full disk behind a redirection or a stream that
+was closed from the start ends the words, never the stream that is being worked on.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -25,10 +30,36 @@ def make_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def open_missing_streams() -> None:
+    """Put the null device where standard input, output or error was closed from outside.
+
+    Else the next file that is opened gets that number, and words meant for people land in it.
+    Python has no object for such a stream either; call this before anything is opened.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - by number, for the process's life
+
+
 def _write(stream: TextIO, text: str) -> None:
     try:
-        stream.write(f"{text}\n")
+        try:
+            stream.write(f"{text}\n")
+        except UnicodeEncodeError:
+            # A file's name need not be text, and a terminal need not know every letter.
+            known = text.encode(stream.encoding, "backslashreplace").decode(stream.encoding)
+            stream.write(f"{known}\n")
         stream.flush()
-    except BrokenPipeError:
-        # The reader has gone (`livefuse ... | head`): the stream goes on, its words go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except OSError:
+        # The reader has gone (`livefuse ... | head`) or the disk is full.
+        _silence(stream)
+
+
+def _silence(stream: TextIO) -> None:
+    with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - no path
+        os.dup2(nowhere.fileno(), stream.fileno())

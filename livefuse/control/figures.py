@@ -38,6 +38,9 @@ def check_writable(path: Path) -> None:
     hint = "choose another place for --stats"
     if path.is_dir():
         raise ConfigError(f"{path} is a folder", hint=hint)
+    path = path.resolve()
+    if _is_special(path):
+        return
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass
@@ -47,20 +50,38 @@ def check_writable(path: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Put `data` at `path`, whole or not at all.
+    """Put `data` at `path`, whole or not at all; a link or a device stays what it is.
 
     Raises:
         ConfigError: it cannot be written.
     """
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            temporary = Path(file.name)
-            file.write(data)
-        temporary.chmod(0o644)
-        temporary.replace(path)
+        target = path.resolve()
+        if _is_special(target):
+            target.write_bytes(data)
+        else:
+            _replace(target, data)
     except OSError as error:
         raise ConfigError(
             f"cannot write {path} ({error.strerror})", hint="choose another place for --stats"
         ) from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(
+        dir=path.parent, prefix=f".{path.name}.", delete=False
+    ) as file:
+        temporary = Path(file.name)
+        try:
+            file.write(data)
+            file.flush()
+            temporary.chmod(0o644)
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _is_special(path: Path) -> bool:
+    """Say whether it is a device or a pipe, such as /dev/stdout: written to, never replaced."""
+    return path.exists() and not path.is_file()

@@ -6,6 +6,7 @@ named, so that one knows what to lighten.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -94,11 +95,14 @@ class PanelReporter:
         trace: TracebackType | None,
     ) -> None:
         if self._live is not None:
-            self._live.stop()
+            with contextlib.suppress(OSError):  # the terminal was closed
+                self._live.stop()
 
     def update(self, stats: Statistics) -> None:
         """Redraw."""
-        if self._live is not None:
+        if self._live is None:
+            return
+        with contextlib.suppress(OSError):  # as above
             self._live.update(draw_panel(stats, self._watch), refresh=True)
 
 

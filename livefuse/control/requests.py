@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from livefuse.config import load_config
 from livefuse.control.figures import check_writable
+from livefuse.control.paths import check_distinct
 from livefuse.errors import ConfigError, TokenError
 from livefuse.token import check_operations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from livefuse.config import Config, Mode
 
@@ -59,7 +62,7 @@ def create_request(  # noqa: PLR0913 - one parameter per option of the command l
         TokenError: the operations are unknown or out of order.
     """
     tree = load_config(config, tuple(settings))
-    if for_s is not None and for_s <= 0:
+    if for_s is not None and not for_s > 0:  # nan is no length either
         raise ConfigError(f"--for {for_s:g} is no length of time", hint="write seconds above 0")
     if not targets and not tree.http.enabled:
         raise ConfigError("the stream goes nowhere", hint="add --to URL or set http.enabled=true")
@@ -68,14 +71,24 @@ def create_request(  # noqa: PLR0913 - one parameter per option of the command l
         targets=tuple(map(resolve_url, targets)),
         operations=parse_operations(operations),
         mode=mode or tree.ring.mode,
-        config=tree,
+        config=_hush(tree) if quiet else tree,
         for_s=for_s,
         stats=stats,
         quiet=quiet,
     )
+    also_read = [path for path in (config, Path(tree.blur.picture)) if path and path.is_file()]
+    check_distinct(request.source, request.targets, stats, also_read=also_read)
     if stats is not None:
         check_writable(stats)
     return request
+
+
+def _hush(config: Config) -> Config:
+    """Let logs tell only what is wrong; who asks for debug as well gets it."""
+    if config.log.level != "info":
+        return config
+    log = msgspec.structs.replace(config.log, level="warning")
+    return msgspec.structs.replace(config, log=log)
 
 
 def resolve_url(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -12,7 +13,7 @@ from livefuse.clock import SystemClock
 from livefuse.control.background import call_in_thread, catch_signals
 from livefuse.control.console import complain, say
 from livefuse.control.figures import merge_last, write_atomically
-from livefuse.control.http import HttpServer
+from livefuse.control.outputs import OutputWatch, explain_lost_files, is_all_lost
 from livefuse.control.panel import REFRESH_S, Reporter, create_reporter, format_end
 from livefuse.job import Job, JobSpec
 from livefuse.redact import redact_text
@@ -20,6 +21,7 @@ from livefuse.telemetry import set_up_logging
 from livefuse.workers.local import Worker
 
 if TYPE_CHECKING:
+    from livefuse.control.http import HttpServer
     from livefuse.control.requests import RunRequest
     from livefuse.telemetry import Statistics
 
@@ -34,6 +36,7 @@ def run_request(request: RunRequest) -> None:
         LivefuseError: it could not start, or ended by a fault.
     """
     set_up_logging(request.config.log, request.urls)
+    gc.freeze()  # what is loaded by now stays: the collector need not look at it in between frames
     uvloop.run(_Session(request).run())
 
 
@@ -55,7 +58,9 @@ class _Session:
         )
         job = self._worker.add_job(JOB_ID, spec)
         with catch_signals() as stop:
-            if self._config.http.enabled:
+            if self._config.http.enabled and job.live:
+                from livefuse.control.http import HttpServer  # noqa: PLC0415 - slow to load
+
                 self._server = HttpServer(self._config.http, self._worker.jobs)
                 await self._server.start()
             try:
@@ -104,8 +109,13 @@ class _Session:
         reporter: Reporter, job: Job, ends: set[asyncio.Future[Any]], end_s: float
     ) -> None:
         loop = asyncio.get_running_loop()
+        watch = OutputWatch()
         while (left_s := end_s - loop.time()) > 0:
-            reporter.update(job.statistics())
+            stats = job.statistics()
+            reporter.update(stats)
+            watch.note(stats.outputs)
+            if is_all_lost(stats.outputs):
+                return
             done, _ = await asyncio.wait(
                 ends, timeout=min(REFRESH_S, left_s), return_when=asyncio.FIRST_COMPLETED
             )
@@ -129,11 +139,14 @@ class _Session:
                 say(f"watch: {line}")
 
     def _finish(self, job: Job, last: Statistics | None) -> None:
-        stats = merge_last(job.statistics(), last)
+        final = job.statistics()
+        stats = merge_last(final, last)
         if self._request.stats is not None:
             data = msgspec.json.format(msgspec.json.encode(stats), indent=2)
             write_atomically(self._request.stats, data + b"\n")
         if job.error is not None:
             raise job.error
+        if lost := explain_lost_files(final.outputs):
+            raise lost
         if not self._request.quiet:
             say(format_end(stats))

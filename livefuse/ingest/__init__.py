@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from livefuse.errors import ConfigError
 from livefuse.redact import redact_url
@@ -31,6 +31,7 @@ PULL_SCHEMES: Final = (
 _LOCAL_SCHEMES: Final = ("camera", "test", "demo", "listen")
 SCHEMES: Final = (*PULL_SCHEMES, "file", *_LOCAL_SCHEMES)
 _LISTEN: Final = "listen:"
+_FILE: Final = "file:"
 
 
 def create_ingest(
@@ -72,6 +73,15 @@ def get_kind(url: str) -> str:
     if colon and (scheme in _LOCAL_SCHEMES or url.startswith(f"{head}://")):
         return scheme
     return "file"
+
+
+def get_file_path(url: str) -> str:
+    """Return the path that a file URL or a plain path names. A colon in a path means nothing."""
+    if not url.lower().startswith(_FILE):
+        return url
+    parts = urlsplit(url)
+    host = "" if parts.netloc.lower() == "localhost" else parts.netloc
+    return unquote(host + parts.path)  # file://clip.mp4 is a slip of the pen, but a plain one
 
 
 def check_url(url: str) -> None:

@@ -52,7 +52,7 @@ def diagnose_open_error(
 
     May ask the network for at most about `open_timeout_ms`. Never holds a secret.
     """
-    if "://" not in url or url.startswith("file:"):
+    if "://" not in url or url.lower().startswith("file:"):
         return _diagnose_file(error, url)
     by_kind = _diagnose_by_kind(error, url)
     if by_kind is not None:

@@ -9,10 +9,11 @@ import av.error
 
 from livefuse.clock import NS_PER_S
 from livefuse.errors import IngestError, IngestUnsupportedError
+from livefuse.ingest import get_file_path
 from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.diagnose import FOREIGN_ERRORS, diagnose_open_error
 from livefuse.ingest.pacer import Pacer
-from livefuse.ingest.source import get_file_path, open_source
+from livefuse.ingest.source import open_source
 
 if TYPE_CHECKING:
     from livefuse.clock import Clock
@@ -70,7 +71,8 @@ class FileIngest:
         started_ns = self._clock.now_ns()
         try:
             return open_source(
-                get_file_path(self._url),
+                # With its prefix: FFmpeg would take `a:b.mp4` for an address of the protocol `a`.
+                f"file:{get_file_path(self._url)}",
                 self._config,
                 is_live=False,
                 url=self._url,

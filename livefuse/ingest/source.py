@@ -103,11 +103,6 @@ def get_scheme(url: str) -> str:
     return url.partition("://")[0].lower() if "://" in url else "file"
 
 
-def get_file_path(url: str) -> str:
-    """Return the path that a file URL or a plain path names."""
-    return url.removeprefix("file://") if url.startswith("file://") else url
-
-
 def build_options(scheme: str, config: IngestConfig, *, is_live: bool) -> dict[str, str]:
     """Return FFmpeg's options for a URL of `scheme`.
 

@@ -39,12 +39,13 @@ def create_output(
         ConfigError: nothing can be sent there; the choices are named.
         PublishConnectError: the file cannot be written.
     """
-    if is_file_url(url):
-        return _create_file(url, config, lossless=lossless)
+    path = find_file_path(url)
+    if path is not None:
+        return _create_file(path, config, lossless=lossless)
     scheme = url.partition(":")[0].lower()
     factory = _FACTORIES.get(scheme)
     if factory is None:
-        raise _build_unknown_error(scheme)
+        raise _build_unknown_error(scheme, is_path=url.lower().endswith(FILE_SUFFIXES))
     return factory(url, config, clock, request_keyframe)
 
 
@@ -54,11 +55,18 @@ def is_file_url(url: str) -> bool:
     return not colon or "/" in scheme or "." in scheme or scheme.lower() == "file"
 
 
-def _create_file(url: str, config: Config, *, lossless: bool) -> Output:
+def find_file_path(url: str) -> Path | None:
+    """Return the path that a target means, None when it is no file."""
+    if not is_file_url(url):
+        return None
+    path = unquote(urlsplit(url).path) if url.lower().startswith("file:") else url
+    return Path(path).expanduser()
+
+
+def _create_file(path: Path, config: Config, *, lossless: bool) -> Output:
     from livefuse.publish.record import FileOutput  # noqa: PLC0415 - loads FFmpeg
 
-    path = unquote(urlsplit(url).path) if url.lower().startswith("file:") else url
-    return FileOutput(Path(path).expanduser(), config.record, lossless=lossless)
+    return FileOutput(path, config.record, lossless=lossless)
 
 
 def _create_rtmp(
@@ -84,11 +92,13 @@ _FACTORIES: Final[dict[str, Factory]] = {
 }
 
 
-def _build_unknown_error(scheme: str) -> ConfigError:
+def _build_unknown_error(scheme: str, *, is_path: bool) -> ConfigError:
     near = difflib.get_close_matches(scheme, _FACTORIES, n=1, cutoff=0.5)
     guess = f"did you mean {near[0]}:? " if near else ""
     if scheme in ("http", "https"):
         guess = "players fetch the stream from livefuse itself, see http.port; "
+    elif is_path and not near:
+        guess = "write ./ before the name of a file that has a colon; "
     schemes = ", ".join(f"{name}:" for name in _FACTORIES)
     return ConfigError(
         # Not the rest of it: in what was meant for rtmp it may hold a stream key.

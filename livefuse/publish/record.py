@@ -7,6 +7,7 @@ It is made when the first keyframe comes: a job that never starts leaves nothing
 from __future__ import annotations
 
 import contextlib
+import shlex
 import tempfile
 import threading
 from typing import IO, TYPE_CHECKING, Final
@@ -15,6 +16,7 @@ from livefuse.errors import ConfigError, PublishConnectError
 from livefuse.publish.base import FILE_SUFFIXES, OutputState, OutputStatus
 from livefuse.publish.gop_queue import GopQueue
 from livefuse.publish.mux import open_file_muxer
+from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,13 +92,13 @@ class FileOutput:
         with self._changed:
             return OutputStatus(
                 kind="file",
-                url=str(self._path),
+                url=redact_url(str(self._path)),
                 state=self._state,
                 connected=self._state == "live",
                 packets=self._packets,
                 dropped=self._dropped + self._queue.dropped,
                 error=self._error,
-                watch=f"ffplay {self._path}",
+                watch=f"ffplay {shlex.quote(redact_url(str(self._path)))}",
             )
 
     # The thread.
@@ -112,7 +114,7 @@ class FileOutput:
             with self._changed:
                 self._has_failed = True
                 self._state = "refused"
-                self._error = f"cannot write {self._path}: {reason}"
+                self._error = f"cannot write {redact_url(str(self._path))}: {reason}"
                 self._queue.skip()
                 self._changed.notify_all()
 

@@ -31,7 +31,10 @@ def test_the_tree_is_frozen():
     [
         ("blur.stile=mosaic", "did you mean style"),
         ("blurr.style=mosaic", "did you mean blur"),
-        ("blur.style=oil", "blur.style"),
+        ("blur.style=oil", "blur.style cannot be 'oil': .*the choices are gaussian, mosaic"),
+        ("blur.style=mosiac", "did you mean mosaic"),
+        ("ingest.canvas=1x1", "the default is 'source'"),
+        ("http.port=many", "expected `int`, got `str`; the default is 8090"),
         ("ring.capacity=0", "ring.capacity"),
         ("capacity=2", "section.key=value"),
         ("ring.capacity", "section.key=value"),

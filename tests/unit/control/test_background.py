@@ -40,7 +40,7 @@ def test_the_loop_may_close_while_a_call_goes_on():
     assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_fulfils_the_future(number):
     async def run():
         with catch_signals() as stop:
@@ -49,6 +49,20 @@ def test_a_signal_fulfils_the_future(number):
                 return await stop
 
     assert uvloop.run(run()) == number.name
+
+
+def test_nohup_is_respected():
+    async def run():
+        with catch_signals() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            await asyncio.sleep(0.05)
+            return stop.done()
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert uvloop.run(run()) is False
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 CHILD = """

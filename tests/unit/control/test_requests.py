@@ -1,5 +1,8 @@
 """What the command line asks for is checked before anything starts."""
 
+import errno
+import os
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -59,7 +62,7 @@ def test_an_empty_or_wrong_list_never_means_no_cover(text):
         parse_operations(text)
 
 
-@pytest.mark.parametrize("seconds", [0.0, -1.0])
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
 def test_a_length_of_nothing_is_refused(seconds):
     with pytest.raises(ConfigError, match="--for"):
         create_request("a", ["b"], **{**PLAIN, "for_s": seconds})
@@ -86,3 +89,40 @@ def test_figures_are_written_whole(tmp_path):
     write_atomically(path, msgspec.json.encode({"a": 1}))
     assert msgspec.json.decode(path.read_bytes()) == {"a": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["figures.json"]
+
+
+def test_figures_go_through_links_and_into_devices(tmp_path):
+    path, link = tmp_path / "figures.json", tmp_path / "link.json"
+    link.symlink_to(path)
+    check_writable(link)
+    write_atomically(link, b"1")
+    assert (link.is_symlink(), path.read_bytes()) == (True, b"1")
+    check_writable(Path(os.devnull))
+    write_atomically(Path(os.devnull), b"1")
+    assert Path(os.devnull).is_char_device()
+
+
+def test_figures_that_cannot_be_written_leave_nothing(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(ConfigError, match="No space left"):
+        write_atomically(tmp_path / "figures.json", b"1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_quiet_hides_what_is_not_wrong_unless_debug_is_asked_for():
+    assert create_request("a", ["b"], **PLAIN).config.log.level == "info"
+    quiet = {**PLAIN, "quiet": True}
+    assert create_request("a", ["b"], **quiet).config.log.level == "warning"
+    quiet["settings"] = ["log.level=debug"]
+    assert create_request("a", ["b"], **quiet).config.log.level == "debug"
+
+
+def test_the_input_is_not_an_output(tmp_path):
+    path = tmp_path / "a.mp4"
+    path.touch()
+    options = {**PLAIN, "settings": ["record.overwrite=true"]}
+    with pytest.raises(ConfigError, match="while it is read"):
+        create_request(str(path), [str(path)], **options)

@@ -7,7 +7,7 @@ import pytest
 from livefuse.clock import SystemClock
 from livefuse.config import IngestConfig
 from livefuse.errors import ConfigError
-from livefuse.ingest import check_url, create_ingest, get_kind, is_live_url
+from livefuse.ingest import check_url, create_ingest, get_file_path, get_kind, is_live_url
 
 
 def create(url):
@@ -32,6 +32,21 @@ def create(url):
 )
 def test_scheme_chooses_the_way_in(url, name):
     assert type(create(url)).__name__ == name
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("a:b.mp4", "a:b.mp4"),
+        ("per%20cent.mp4", "per%20cent.mp4"),
+        ("file:///tmp/sp%20ace.mp4", "/tmp/sp ace.mp4"),
+        ("FILE://localhost/tmp/a.mp4", "/tmp/a.mp4"),
+        ("file:a.mp4", "a.mp4"),
+        ("file://a.mp4", "a.mp4"),
+    ],
+)
+def test_a_file_url_is_unquoted_and_a_path_is_not(url, path):
+    assert get_file_path(url) == path
 
 
 def test_only_files_are_not_live():
