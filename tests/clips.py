@@ -18,10 +18,11 @@ def write_clip(  # noqa: PLR0913 - each is a choice of some test, with a default
     pixel_format="yuv420p",
     options=None,
     audio=None,
+    rate_hz=48_000,
 ):
     """Write pictures of rising luma, 30 a second or at `stamps_ms`, and return `path`.
 
-    `audio` is a codec's name: a second of silence goes with each 30 pictures.
+    `audio` is a codec's name: a second of silence of `rate_hz` goes with each 30 pictures.
     """
     stamps_ms = stamps_ms or [round(i * 1000 / 30) for i in range(frames)]
     with av.open(str(path), "w") as container:
@@ -31,7 +32,7 @@ def write_clip(  # noqa: PLR0913 - each is a choice of some test, with a default
         video.width, video.height = size
         video.pix_fmt = pixel_format
         video.codec_context.time_base = Fraction(1, 1000)
-        sound = container.add_stream(audio, rate=48_000) if audio else None
+        sound = container.add_stream(audio, rate=rate_hz) if audio else None
         if sound is not None:
             sound.layout = "mono"
         for i, stamp in enumerate(stamps_ms):
@@ -41,13 +42,10 @@ def write_clip(  # noqa: PLR0913 - each is a choice of some test, with a default
             container.mux(video.encode(picture))
         container.mux(video.encode(None))
         if sound is not None:
-            for i in range(len(stamps_ms) * 1600 // 1024):
+            for i in range(len(stamps_ms) * rate_hz // 30 // 1024):
                 piece = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
-                piece.sample_rate, piece.pts, piece.time_base = (
-                    48_000,
-                    i * 1024,
-                    Fraction(1, 48_000),
-                )
+                piece.sample_rate, piece.pts = rate_hz, i * 1024
+                piece.time_base = Fraction(1, rate_hz)
                 container.mux(sound.encode(piece))
             container.mux(sound.encode(None))
     return path

@@ -98,7 +98,8 @@ class PullIngest:
             child = SrtChild(self._url)
             return Reader(lambda: self._open_srt(child), self._clock, cancel=child.stop)
         scheme, _, rest = self._url.partition("://")
-        target = f"{_SCHEMES_OF_FFMPEG.get(scheme.lower(), scheme)}://{rest}"
+        scheme = scheme.lower()  # FFmpeg knows no RTSP://
+        target = f"{_SCHEMES_OF_FFMPEG.get(scheme, scheme)}://{rest}"
         return Reader(lambda: self._open(target), self._clock)
 
     def _open_srt(self, child: SrtChild) -> Source:

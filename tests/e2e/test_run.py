@@ -117,6 +117,26 @@ def test_the_stream_can_be_watched_and_asked(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_line_to_paste_is_the_one_that_plays(tmp_path):
+    """C58: what is printed at the start is a stream, and the status says what is connected."""
+    arguments = ("--from", "test:", "--to", "o.flv", *SMALL)
+    with start(*arguments, folder=tmp_path) as process:
+        try:
+            said = ""
+            while not (found := re.search(r"watch: ffplay .*(http://\S+)", said)):
+                line = process.stdout.readline()
+                assert line, process.stderr.read()
+                said += line
+            assert re.search(rf"watch: {re.escape(found[1])} .*OBS", said), said
+            assert re.search(r"watch: ffplay \S*o\.flv", said), said
+            with urllib.request.urlopen(found[1], timeout=10) as live:
+                assert live.read(4000).startswith(b"FLV")
+            (file, *_) = wait_live(found[1].partition("/jobs/")[0])["outputs"]
+            assert (file["kind"], file["connected"]) == ("file", True)
+        finally:
+            process.kill()
+
+
 def test_a_taken_port_is_said_and_the_next_one_serves(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -167,6 +167,7 @@ def test_a_camera_that_goes_away_is_waited_for(films):
 
 
 def test_an_unknown_name_lists_the_choices():
+    """C55."""
     ingest = create(None, wanted="C930", cameras=[WEBCAM, Camera("Integrated", "/dev/video2")])
     with pytest.raises(IngestNotFoundError) as caught:
         ingest.run(CollectingSink())

@@ -138,6 +138,7 @@ def test_only_what_captures_pictures_is_a_camera(machine):
 
 
 def test_equal_names_and_order_are_stable(machine):
+    """C55."""
     found = machine({n: ("Webcam", FakeDevice()) for n in (10, 2, 0)})
     assert [(c.name, c.device.rpartition("/")[2]) for c in found] == [
         ("Webcam", "video0"),
@@ -157,6 +158,7 @@ def test_any_size_within_bounds_gives_the_largest(machine):
 
 
 def test_a_camera_is_found_by_any_of_its_names(machine):
+    """C55."""
     found = machine(
         {0: ("HD Pro Webcam C920", FakeDevice()), 2: ("Integrated Camera", FakeDevice())},
         links=[("usb-046d_C920_123-video-index0", 0)],

@@ -98,6 +98,19 @@ def test_lost_source_is_dialled_again_and_time_goes_on(play, tmp_path):
     assert all(b > a for a, b in itertools.pairwise(sink.pts))
 
 
+@pytest.mark.parametrize(("rate_hz", "is_kept"), [(48_000, True), (44_100, False)])
+def test_sound_of_another_rate_after_a_loss_is_not_passed_off_as_the_first(
+    play, tmp_path, rate_hz, is_kept
+):
+    """Outputs were told the first rate: played at that one, the other would be out of tune."""
+    first = write_clip(tmp_path / "first.ts", frames=30, audio="aac")
+    second = write_clip(tmp_path / "second.ts", frames=30, audio="aac", rate_hz=rate_hz)
+    once, _, _ = play(first, stop_after=29)
+    sink, _, _ = play(first, second, stop_after=59)
+    assert (len(sink.packets) > len(once.packets) + 20) == is_kept
+    assert sink.counts["audio_changed"] == int(not is_kept)
+
+
 def test_silent_source_fails_within_the_time_limit(play):
     """C31, without the server."""
     clock = SystemClock()
