@@ -1,1 +1,5 @@
-"""control."""
+"""Commands, HTTP and the panel: what a person says and sees. Never touches a pixel.
+
+cli.py -> commands_run.py, commands_look.py -> requests.py (checked) -> session.py (one run).
+http.py serves streams, status and metrics; panel.py shows figures; failure.py ends in one line.
+"""

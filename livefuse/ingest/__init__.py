@@ -7,6 +7,18 @@
     test: demo:                                         made here: a test picture, a talking head
 
 `hls://...` is `https://...` of a playlist. The prefix `listen:` alone tells listening from pulling.
+
+The path of a packet through the files; base.py says what all ways in have in common:
+
+    pull.py (srt.py) listen.py (listen_child.py) camera.py (camera_v4l2.py, camera_trial.py)
+                          who dials, and what to do after a loss
+    source.py reader.py   an opened input, and the thread that reads it and can be left behind
+    connection.py         one connection's life: opens, stalls, ends; pacer.py for bursty ones
+    decode.py             packets -> frames of the pool, on the job's line (timeline.py),
+                          of the job's size and colours (canvas.py, hdr.py); sound beside them
+    file.py               the same for a file: no thread of its own, no second try
+    synthetic.py          draws (scene/) instead of decoding
+    diagnose.py           what FFmpeg said -> the error a person reads
 """
 
 from __future__ import annotations

@@ -1,5 +1,16 @@
 """Frames out: one encode, then RTMP, HTTP-FLV, files, a virtual camera.
 
+The path of a frame through the files; base.py says what all ways out have in common:
+
+    encode.py, audio.py   a frame -> H.264 packets, sound -> AAC packets, once for all outputs
+    fanout.py             each packet to every output; keyframes.py joins their wishes for one
+    rtmp.py               rtmp_state.py (queue) -> rtmp_session.py (one connection) -> rtmp_link.py
+                          (pipe) -> rtmp_child.py; rtmp_failure.py, backoff.py when it fails
+    flv.py                the stream for players, FLV or MPEG-TS
+    record.py             files, muxed by mux.py
+    virtualcam.py         pictures before the encode
+    flv_writer.py ts_writer.py h264.py gop_queue.py timeline.py    what these share
+
 This module stays light, the RTMP child passes through it: what a target needs is loaded with it.
 """
 

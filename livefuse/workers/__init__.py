@@ -1,1 +1,1 @@
-"""workers."""
+"""Where jobs run: local.py is this process."""

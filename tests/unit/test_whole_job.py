@@ -49,7 +49,7 @@ def write_heads(path, sizes, frames=9):
     """Write one transport stream with a talking head at each of `sizes`, one after the other."""
     with av.open(str(path), "w", format="mpegts") as container:
         video = container.add_stream("libx264", rate=30)
-        video.width, video.height, video.pix_fmt = *sizes[0], "yuv420p"
+        (video.width, video.height), video.pix_fmt = sizes[0], "yuv420p"
         for part, (width, height) in enumerate(sizes):
             head, frame = TalkingHead(width, height), create_frame(width, height)
             encoder = av.CodecContext.create("libx264", "w")
