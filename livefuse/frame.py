@@ -52,7 +52,6 @@ class Frame:
     handle: FrameHandle
     pts: int = 0
     arrival_ns: int = 0
-    sequence: int = 0
     colour: Colour = field(default_factory=Colour)
     picture: object | None = None
     _copy: Callable[[], None] | None = None

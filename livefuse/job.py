@@ -106,7 +106,7 @@ class Job:
         self._create_pipeline = create_pipeline
         self._media: MediaInfo | None = None
         self._stages: Stages | None = None
-        self._sequence = 0
+        self._frames_in = 0
         self._has_media, self._decode_ended = threading.Event(), threading.Event()
         self._is_ready, self._has_started = threading.Event(), threading.Event()
         self._stopping, self._finished = threading.Event(), threading.Event()
@@ -153,7 +153,7 @@ class Job:
             state=self.input_state if self.state == "running" else self.state,
             source=redact_url(self.spec.source),
             seconds=round((self._clock.now_ns() - telemetry.started_ns) / NS_PER_S, 3),
-            frames_in=self._sequence,
+            frames_in=self._frames_in,
             frames_out=telemetry.latency.count,
             fps_in=telemetry.frames_in.per_s(),
             fps_out=telemetry.frames_out.per_s(),
@@ -166,7 +166,7 @@ class Job:
             bottleneck=telemetry.bottleneck(),
             outputs=[msgspec.to_builtins(status) for status in self._fanout.statuses()],
             notes=list(media.notes) if media is not None else [],
-            media=self._describe_media(media),
+            media=self._describe_media(media) if media is not None else {},
         )
 
     # IngestSink: called from the decode thread.
@@ -188,8 +188,7 @@ class Job:
     def on_frame(self, frame: Frame) -> None:
         """Take a filled frame."""
         if self._stages is not None:
-            self._sequence += 1
-            frame.sequence = self._sequence
+            self._frames_in += 1
             self._stages.put_frame(frame)
 
     def on_audio(self, packet: Packet) -> None:
@@ -240,15 +239,14 @@ class Job:
         pipeline.warm_up(media.width, media.height)
         stages = self._stages = Stages(self._config, media, self.mode, self.telemetry, self._fanout)
         self._fanout.open(stages.streams)
-        threads = [
+        self.state = "running"
+        self._is_ready.set()
+        self._has_started.set()
+        return [
             self._spawn("pipeline", lambda: stages.run_pipeline(pipeline, self.token)),
             self._spawn("encode", stages.run_encoder),
             self._spawn("audio", stages.run_audio),
         ]
-        self.state = "running"
-        self._is_ready.set()
-        self._has_started.set()
-        return threads
 
     def _close(self, threads: list[threading.Thread]) -> None:
         """Take everything down from the input on, each stage finishing what it has."""
@@ -258,9 +256,10 @@ class Job:
         self._is_ready.set()  # whoever waits for it must see that it is over
         if self._stages is not None:
             self._stages.end_input()
-        patient = self.mode == "every_frame" and not self._stopping.is_set()
         for thread in (*threads[1:], *threads[:1]):
-            thread.join(None if patient and self.error is None else _JOIN_S)
+            while thread.is_alive() and self._is_patient():
+                thread.join(_JOIN_S)  # in turns: a fault elsewhere may leave it waiting for ever
+            thread.join(_JOIN_S)
             if thread.is_alive():
                 self.telemetry.count("abandoned_threads")
                 self._log.warning("thread abandoned", job=self.job_id, thread=thread.name)
@@ -268,6 +267,10 @@ class Job:
         self.state = "stopped" if self.error is None else "failed"
         self._has_started.set()
         self._finished.set()
+
+    def _is_patient(self) -> bool:
+        """Say whether what came is to be finished, however long that takes."""
+        return self.mode == "every_frame" and self.error is None and not self._stopping.is_set()
 
     def _fail(self, error: LivefuseError) -> None:
         if self.error is None:
@@ -286,9 +289,7 @@ class Job:
         if self._stages is not None:
             self._stages.encoder.force_keyframe()
 
-    def _describe_media(self, media: MediaInfo | None) -> dict[str, Any]:
-        if media is None:
-            return {}
+    def _describe_media(self, media: MediaInfo) -> dict[str, Any]:
         return {
             "size": f"{media.width}x{media.height}",
             "fps": round(media.fps, 3),

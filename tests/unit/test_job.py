@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from livefuse.clock import SystemClock
 from livefuse.config import Config, HttpConfig
-from livefuse.errors import JobError, ModelError
+from livefuse.errors import JobError, ModelError, PublishError
 from livefuse.job import Job, JobSpec
+from livefuse.pipeline.steps import Outcome
+from livefuse.publish.encode import VideoEncoder
+from livefuse.stages import Stages
 
 SECRET = "hunter2"
 SPEC = JobSpec(
@@ -61,3 +66,39 @@ def test_a_stop_while_the_input_is_silent_ends_the_job():
     assert job.stop(5)
     assert job.error is None
     assert job.statistics().state == "stopped"
+
+
+def test_an_encoder_that_fails_when_the_input_is_over_does_not_hold_up_the_end(
+    tmp_path, monkeypatch
+):
+    """Frames wait in both rings then, and nobody takes them any more."""
+    input_is_over = threading.Event()
+    end_input = Stages.end_input
+
+    def note_end(self):
+        end_input(self)
+        input_is_over.set()
+
+    def fail(self, frame):
+        if frame.pts >= 5 * 3000:
+            assert input_is_over.wait(10)
+            raise PublishError("the encoder failed")
+        return []
+
+    class Through:
+        def warm_up(self, width, height):
+            pass
+
+        def process(self, frame, token):
+            return Outcome(token, vouched=True)
+
+    monkeypatch.setattr(Stages, "end_input", note_end)
+    monkeypatch.setattr(VideoEncoder, "encode", fail)
+    # Five frames more: two in each ring, and one in the pipeline's hand.
+    source = "test:?size=64x64&frames=11&audio=0"
+    spec = JobSpec(source, (str(tmp_path / "out.mkv"),), (), mode="every_frame")
+    job = create_job(lambda mode: Through(), spec)
+    job.start()
+    assert job.wait(20)
+    assert isinstance(job.error, PublishError)
+    assert job.statistics().state == "failed"
