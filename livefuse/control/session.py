@@ -85,6 +85,7 @@ class _Session:
                 started.result()
                 last = await self._watch(job, stop)
         finally:
+            started.cancel()  # whoever stops first is not told of a late failure by the loop
             if not job.wait(0):
                 await call_in_thread("stop", job.stop)
         self._finish(job, last)

@@ -84,8 +84,13 @@ class FileOutput:
         if self._thread is not None:
             self._thread.join(timeout_s)
         with self._changed:
-            if not self._has_failed:
-                self._state = "closed"
+            if self._has_failed:
+                return
+            self._state = "closed"
+            if self._thread is not None and self._thread.is_alive():
+                self._state = "stalled"
+                shown = redact_url(str(self._path))
+                self._error = f"{shown} could not be finished in {timeout_s:g} s"
 
     def status(self) -> OutputStatus:
         """Return a snapshot."""

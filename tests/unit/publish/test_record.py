@@ -10,6 +10,7 @@ import pytest
 from livefuse.config import RecordConfig
 from livefuse.errors import ConfigError, PublishConnectError
 from livefuse.packet import Packet
+from livefuse.publish import record
 from livefuse.publish.base import FILE_SUFFIXES
 from livefuse.publish.record import FileOutput
 from tests.streams import FPS, make_media, read_back
@@ -172,3 +173,26 @@ def test_a_lossless_file_makes_its_sender_wait(tmp_path, monkeypatch):
     thread.join(10)
     output.close(10)
     assert output.status().packets == len(media.packets)
+
+
+def test_a_file_that_is_not_finished_in_time_is_not_called_closed(tmp_path, monkeypatch):
+    go_on = threading.Event()
+
+    class SlowDisk:
+        def write(self, packet):
+            go_on.wait(20)
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(record, "open_file_muxer", lambda *_: SlowDisk())
+    media = make_media()
+    output = FileOutput(tmp_path / "out.mkv", RecordConfig(), lossless=True)
+    output.open(media.streams)
+    for packet in media.packets[:3]:
+        output.send(packet)
+    output.close(0.1)
+    status = output.status()
+    go_on.set()
+    assert (status.state, status.connected) == ("stalled", False)
+    assert "out.mkv could not be finished in 0.1 s" in status.error
