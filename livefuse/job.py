@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from livefuse.ring import RingMode
 
 JobState = Literal["connecting", "running", "stopping", "stopped", "failed"]
-_JOIN_S: Final = 2.0
+_JOIN_S, _FINISH_S = 2.0, 60.0  # a stop is short; a file that is to be whole gets its time
 
 
 @dataclass(slots=True, frozen=True)
@@ -263,7 +263,7 @@ class Job:
             if thread.is_alive():
                 self.telemetry.count("abandoned_threads")
                 self._log.warning("thread abandoned", job=self.job_id, thread=thread.name)
-        self._fanout.close(_JOIN_S)
+        self._fanout.close(_FINISH_S if self._is_patient() else _JOIN_S)
         self.state = "stopped" if self.error is None else "failed"
         self._has_started.set()
         self._finished.set()
