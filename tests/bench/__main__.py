@@ -7,7 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import deface, hold, latency, noop  # noqa: F401 - each registers its benches
+import tests.bench.deface
+import tests.bench.hold
+import tests.bench.latency
+import tests.bench.noop  # noqa: F401 - each of these registers its benches
 from tests.bench.harness import BENCHES, Result, report
 
 # Minutes, not seconds: only by name.
