@@ -54,7 +54,7 @@ class DetectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Finding faces."""
 
     model: str = "centerface"
-    input_long_side: Positive = 384
+    input_long_side: Positive = 320
     every_n: Positive = 3
     threads: Positive = 1
     every_frame_input_long_side: Positive = 640
