@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+Threads = Annotated[int, msgspec.Meta(ge=1, le=64)]
+Places = Annotated[int, msgspec.Meta(ge=1, le=64)]
+Kbps = Annotated[int, msgspec.Meta(ge=1, le=500_000)]
+Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+OffsetMs = Annotated[int, msgspec.Meta(ge=-10_000, le=10_000)]
 NonNegative = Annotated[int, msgspec.Meta(ge=0)]
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Mode = Literal["auto", "live", "every_frame"]
@@ -32,7 +37,7 @@ class IngestConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     probe_bytes: Positive = 200_000
     analyze_ms: NonNegative = 500
     hardware: Literal["auto", "none"] = "auto"
-    decode_threads: Positive = 1
+    decode_threads: Threads = 1
     canvas: Annotated[str, msgspec.Meta(pattern=r"^(source|[1-9]\d{1,4}x[1-9]\d{1,4})$")] = "source"
     reconnect_min_ms: Positive = 1000
     reconnect_max_ms: Positive = 30_000
@@ -47,7 +52,7 @@ class RingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Between the stages."""
 
     mode: Mode = "auto"
-    capacity: Positive = 2
+    capacity: Places = 2
 
 
 class DetectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,10 +61,10 @@ class DetectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     model: str = "centerface"
     input_long_side: Positive = 320
     every_n: Positive = 3
-    threads: Positive = 1
+    threads: Threads = 1
     every_frame_input_long_side: Positive = 640
     every_frame_every_n: Positive = 10
-    every_frame_threads: Positive = 2
+    every_frame_threads: Threads = 2
     min_score: Share = 0.5
     keep_score: Share = 0.3
 
@@ -89,16 +94,16 @@ class EncodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     encoder: Literal["auto", "libx264", "h264_nvenc", "h264_qsv", "h264_vaapi"] = "auto"
     preset: Literal["ultrafast", "superfast", "veryfast", "faster", "fast", "medium"] = "superfast"
-    bitrate_kbps: Positive = 2500
+    bitrate_kbps: Kbps = 2500
     keyframe_interval_s: Annotated[float, msgspec.Meta(gt=0.0, le=10.0)] = 2.0
-    threads: Positive = 1
+    threads: Threads = 1
 
 
 class AudioConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Sound."""
 
-    bitrate_kbps: Positive = 128
-    offset_ms: int = 0
+    bitrate_kbps: Kbps = 128
+    offset_ms: OffsetMs = 0
 
 
 class RtmpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -123,7 +128,7 @@ class HttpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     enabled: bool = True
     host: str = "127.0.0.1"
-    port: NonNegative = 8090
+    port: Port = 8090
     viewer_queue_bytes: Positive = 4_000_000
     max_viewers: Positive = 32
 

@@ -183,6 +183,11 @@ class Telemetry:
         return max(costs, key=costs.__getitem__) if costs else ""
 
 
+def _takes_colours() -> bool:
+    has_them = "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return has_them and sys.stderr.isatty()
+
+
 class _Unfailing:
     """A text stream that may have lost its reader: what cannot be written is not said.
 
@@ -216,7 +221,7 @@ def set_up_logging(config: LogConfig, secrets: tuple[str, ...] = ()) -> None:
         structlog.processors.JSONRenderer()
         if config.form == "json"
         else structlog.dev.ConsoleRenderer(
-            colors=sys.stderr.isatty() and "NO_COLOR" not in os.environ,
+            colors=_takes_colours(),
             pad_event_to=0,
             pad_level=False,
             exception_formatter=structlog.dev.plain_traceback,

@@ -218,7 +218,8 @@ def bind_listener(host: str, port: int) -> socket.socket:
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 continue
-            reason = error.strerror or "not possible"
+            # asyncio's words for people who read code stand in brackets behind the system's.
+            reason = (error.strerror or "not possible").partition(" (while")[0]
             raise ConfigError(
                 f"cannot listen on {host}:{candidate} ({reason})",
                 hint="set http.host and http.port to an address of this machine",

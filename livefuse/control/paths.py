@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from livefuse.errors import ConfigError
 from livefuse.ingest import get_file_path, is_live_url
 from livefuse.publish import find_file_path
+from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +32,9 @@ def check_distinct(
     read = list(also_read)
     if not is_live_url(source):
         read.append(Path(get_file_path(source)))
+    for url in targets:
+        if targets.count(url) > 1:
+            raise ConfigError(f"{redact_url(url)} is named twice", hint="name each target once")
     written: list[Path] = []
     for path in [*filter(None, map(find_file_path, targets)), *([stats] if stats else [])]:
         if any(is_same_file(path, other) for other in read):

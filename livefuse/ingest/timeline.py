@@ -103,9 +103,9 @@ class Timeline:
             self._origin_ns = arrival_ns
         if ticks is None:
             self._count("corrected_pts_missing")
-            place = (
-                track.last + track.step if track.has_started else self._find_position(arrival_ns)
-            )
+            # A new connection's first stamp may be missing: the time in between has passed too.
+            start = self._find_start(track, other, arrival_ns)
+            place = max(start, track.last + MIN_STEP)
         elif track.offset is None:
             place = self._place_first(track, other, ticks, arrival_ns)
         else:

@@ -151,7 +151,7 @@ def test_a_taken_port_is_said_and_the_next_one_serves(tmp_path):
 
 def test_quiet_is_quiet(tmp_path):
     arguments = ("--from", "test:", "--to", "o.flv", "--for", "1", "--quiet", *SMALL)
-    with start(*arguments, "--set", "log.level=warning", folder=tmp_path) as process:
+    with start(*arguments, folder=tmp_path) as process:
         out, err = process.communicate(timeout=40)
     assert (process.returncode, out, err) == (0, "", "")
 
@@ -197,3 +197,40 @@ def test_a_terminal_gets_a_panel(tmp_path):
     assert process.returncode == 0, text
     for part in ("added latency", "fps in", "Ctrl-C stops", "/jobs/main/live.flv"):
         assert part in text
+
+
+def test_a_full_disc_ends_the_run_and_is_told(tmp_path):
+    """A limit on the size of files stands for the disc; 40 blocks of 512 or 1024 bytes."""
+    code = 'ulimit -f 40; exec "$0" -m livefuse run "$@"'
+    arguments = ("--from", "test:", "--to", "out.ts", "--for", "60", "--quiet", *SMALL)
+    done = subprocess.run(
+        ["/bin/sh", "-c", code, sys.executable, *arguments],
+        cwd=tmp_path,
+        env=ENV,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=40,
+        check=False,
+    )
+    assert done.returncode == 20, done.stderr
+    assert "cannot write out.ts" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_an_input_is_never_written_over(tmp_path):
+    """Whatever is asked for, and by whatever name."""
+    clip = tmp_path / "in.mp4"
+    with start("--from", "test:", "--to", str(clip), "--for", "1", *SMALL, folder=tmp_path) as made:
+        made.communicate(timeout=40)
+    before = clip.read_bytes()
+    (tmp_path / "link.mp4").symlink_to(clip)
+    overwrite = ("--set", "record.overwrite=true")
+    for options in (("--to", "link.mp4"), ("--to", "out.mp4", "--stats", "in.mp4")):
+        arguments = ("--from", "in.mp4", *options, *overwrite, *SMALL)
+        with start(*arguments, folder=tmp_path) as process:
+            out, err = process.communicate(timeout=40)
+        assert (process.returncode, out) == (2, "")
+        assert "while it is read" in err
+    assert clip.read_bytes() == before
+    assert not (tmp_path / "out.mp4").exists()

@@ -1,6 +1,9 @@
 """Telemetry: percentiles within 2 %, memory fixed, logs without secrets."""
 
+import contextlib
 import json
+import os
+import sys
 
 import pytest
 from hypothesis import given
@@ -90,3 +93,21 @@ def test_a_foreign_exception_in_a_log_holds_no_secret(capsys, form):
     assert "hunter2" not in said
     assert "Input/output error" in said
     assert "test_telemetry" in said, "the traceback is there"
+
+
+def test_logs_are_plain_text_by_default_and_hold_nothing_empty(capsys):
+    set_up_logging(LogConfig())
+    get_logger("test").info("input", state="live", cause="")
+    line = capsys.readouterr().err
+    assert line.endswith("[info] input module=test state=live\n")
+
+
+def test_a_log_that_nobody_can_take_ends_no_thread(monkeypatch):
+    read_fd, write_fd = os.pipe()
+    os.close(read_fd)
+    stream = os.fdopen(write_fd, "w", buffering=1, encoding="utf-8")
+    monkeypatch.setattr(sys, "stderr", stream)
+    set_up_logging(LogConfig())
+    get_logger("test").warning("lost")
+    with contextlib.suppress(BrokenPipeError):  # what it could not write is still in it
+        stream.close()

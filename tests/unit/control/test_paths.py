@@ -59,3 +59,9 @@ def test_different_files_and_remote_targets_pass(clip):
     check_distinct("in.mp4", targets, Path("figures.json"), also_read=())
     check_distinct("rtsp://h/in.mp4", ["in.mp4"], None, also_read=())
     assert not is_same_file(Path("no/a.mp4"), Path("no/b.mp4"))
+
+
+def test_a_target_named_twice_is_refused_without_its_key():
+    with pytest.raises(ConfigError, match="twice") as caught:
+        check_distinct("test:", ["rtmp://h/app/secretkey"] * 2, None, also_read=())
+    assert "secretkey" not in str(caught.value)

@@ -226,3 +226,14 @@ def test_whatever_comes_each_kind_strictly_increases(events, is_live, base):
     for places in (video, audio):
         assert is_increasing(places)
         assert not places or places[0] >= 0
+
+
+def test_after_an_outage_a_missing_first_stamp_keeps_the_time_that_passed():
+    """RTSP gives no stamp with the first picture of a connection."""
+    timeline, _ = make_timeline()
+    before = run_video(timeline, [33 * i for i in range(30)])
+    timeline.begin_segment(now_ns=6 * NS_PER_S)
+    after = run_video(timeline, [None, 33, 66, 99], start_ms=6000)
+    assert after[0] == 6 * TIME_BASE_HZ
+    assert is_increasing(before + after)
+    assert after[-1] - after[0] < TIME_BASE_HZ // 4
