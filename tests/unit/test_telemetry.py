@@ -109,5 +109,7 @@ def test_a_log_that_nobody_can_take_ends_no_thread(monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream)
     set_up_logging(LogConfig())
     get_logger("test").warning("lost")
+    with pytest.raises(BrokenPipeError):
+        stream.write("what is not shielded fails\n")
     with contextlib.suppress(BrokenPipeError):  # what it could not write is still in it
         stream.close()
