@@ -59,10 +59,13 @@ class DetectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Finding faces."""
 
     model: str = "centerface"
-    input_long_side: Positive = 320
+    input_long_side: Positive = 384
+    light_input_long_side: Positive = 224
     every_n: Positive = 3
+    full_every_n: Positive = 30
     threads: Threads = 1
     every_frame_input_long_side: Positive = 640
+    every_frame_light_input_long_side: Positive = 320
     every_frame_every_n: Positive = 10
     every_frame_threads: Threads = 2
     min_score: Share = 0.5
@@ -96,7 +99,8 @@ class EncodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     preset: Literal["ultrafast", "superfast", "veryfast", "faster", "fast", "medium"] = "superfast"
     bitrate_kbps: Kbps = 2500
     keyframe_interval_s: Annotated[float, msgspec.Meta(gt=0.0, le=10.0)] = 2.0
-    threads: Threads = 1
+    threads: Threads = 2
+    every_frame_threads: Threads = 1
 
 
 class AudioConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,12 +1,11 @@
 """One stream's life on one page: ingest -> ring -> pipeline -> ring -> encode -> outputs.
 
 Threads of a job, all daemon, all ended by `stop`:
-
     decode     runs the ingest, which fills frames of the pool and puts them into the first ring
     pipeline   takes the oldest frame, has it edited in place, puts it into the second ring
     encode     encodes it once for every output and gives the frame back to the pool
     audio      relays or transcodes sound to the same outputs; it never meets the pipeline
-    supervise  brings these up in order and takes them down in order
+    supervise  brings these up and takes them down, in order
 """
 
 from __future__ import annotations
@@ -178,8 +177,7 @@ class Job:
 
     def acquire_frame(self) -> Frame | None:
         """Lend a frame. A live input is not made to wait for the outputs, a file is."""
-        if self.mode == "every_frame":
-            self._is_ready.wait()
+        self._wait_if_file()
         if self._stages is None or not self._is_ready.is_set():
             self.telemetry.count("skipped_while_starting")
             return None
@@ -192,25 +190,28 @@ class Job:
             self._stages.put_frame(frame)
 
     def on_audio(self, packet: Packet) -> None:
-        """Take sound into its own ring."""
-        if self.mode == "every_frame":
-            self._is_ready.wait()
+        """Take sound."""
+        self._wait_if_file()
         if self._stages is not None and self._is_ready.is_set():
             self._stages.put_audio(packet)
 
     def on_state(self, state: InputState, error: LivefuseError | None = None) -> None:
         """Note what the input does, and say it once."""
         if state != self.input_state:
-            cause = redact_text(str(error), self._secrets) if error is not None else ""
-            self._log.info("input", job=self.job_id, state=state, cause=cause)
+            cause = redact_text(str(error or ""), self._secrets)
+            log = self._log.info if state in ("connecting", "live", "ended") else self._log.warning
+            log("input", job=self.job_id, state=state, cause=cause)
         self.input_state = state
 
+    def _wait_if_file(self) -> None:
+        if self.mode == "every_frame" or (self._media and not self._media.is_live):
+            self._is_ready.wait()
+
     def count(self, event: str, amount: int = 1) -> None:
-        """Count an event of the ingest."""
+        """Count an event."""
         self.telemetry.count(event, amount)
 
     # Up and down: the supervise thread.
-
     def _supervise(self) -> None:
         threads: list[threading.Thread] = []
         try:
@@ -223,7 +224,7 @@ class Job:
         except LivefuseError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - told before the end is: else it looks like success
-            text = redact_text(f"{type(error).__name__}: {error}", self._secrets)
+            text = redact_text(repr(error), self._secrets)
             self._fail(JobError(f"the stream cannot start ({text})", hint="please report it"))
         finally:
             self._close(threads)
@@ -250,8 +251,7 @@ class Job:
 
     def _close(self, threads: list[threading.Thread]) -> None:
         """Take everything down from the input on, each stage finishing what it has."""
-        if self.error is None:
-            self.state = "stopping"
+        self.state = "stopping" if self.error is None else self.state
         self._ingest.stop()
         self._is_ready.set()  # whoever waits for it must see that it is over
         if self._stages is not None:

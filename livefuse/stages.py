@@ -9,6 +9,8 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from livefuse.clock import NS_PER_MS, NS_PER_S, Clock
 from livefuse.errors import JobError, LivefuseError
 from livefuse.frame import TIME_BASE_HZ, Frame, FramePool
@@ -43,9 +45,10 @@ class Stages:
         telemetry: Telemetry,
         fanout: FanOut,
     ) -> None:
-        self.encoder = VideoEncoder(
-            config.encode, media.width, media.height, media.fps, media.colour
-        )
+        encode = config.encode
+        if mode == "every_frame":
+            encode = msgspec.structs.replace(encode, threads=encode.every_frame_threads)
+        self.encoder = VideoEncoder(encode, media.width, media.height, media.fps, media.colour)
         self.audio_track = (
             AudioTrack(media.audio, config.audio) if media.audio is not None else None
         )
@@ -142,17 +145,28 @@ class Stages:
         except RingClosed:
             for packet in self.encoder.flush():
                 self._fanout.send(packet)
+        finally:
+            self._treated.close(discard=True)  # nobody takes any more: the pipeline must not wait
 
     def run_audio(self) -> None:
         """Relay or transcode sound; it never waits for pictures, the muxers join both by PTS."""
+        track = self.audio_track
+        if track is None:
+            return
+        try:
+            while True:
+                self._send_sound(track.process(self._sound.take()))
+        except RingClosed:
+            self._send_sound(track.flush())
+        finally:
+            if track.errors:
+                self._telemetry.count("audio_errors", track.errors)
+
+    def _send_sound(self, packets: list[Packet]) -> None:
         offset = self._audio_offset
-        while True:
-            packet = self._sound.take()
-            for sound in self.audio_track.process(packet) if self.audio_track is not None else ():
-                if sound.dts + offset >= 0:
-                    self._fanout.send(
-                        replace(sound, pts=sound.pts + offset, dts=sound.dts + offset)
-                    )
+        for sound in packets:
+            if sound.dts + offset >= 0:
+                self._fanout.send(replace(sound, pts=sound.pts + offset, dts=sound.dts + offset))
 
     def _tell_failure(self, cause: str) -> None:
         """Log a failed step, at most once a second: the counters have them all."""

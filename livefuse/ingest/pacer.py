@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from livefuse.clock import Clock
 
-_MAX_LATE_NS: Final = NS_PER_S
+# Later than that it has been made to wait, and goes on at its own speed: a burst would be dropped.
+_MAX_LATE_NS: Final = NS_PER_S // 5
 _MAX_AHEAD_NS: Final = 10 * NS_PER_S
 
 

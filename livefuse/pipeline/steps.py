@@ -135,8 +135,10 @@ def create_detector(config: Config, sessions: SessionCache, *, every_frame: bool
             f"the model {settings.model} does not find faces",
             hint=f"set detect.model to one of the families {', '.join(DETECTORS)}",
         )
-    side = settings.every_frame_input_long_side if every_frame else settings.input_long_side
-    return DETECTORS[family](network, side, settings.keep_score)
+    sides = settings.input_long_side, settings.light_input_long_side
+    if every_frame:
+        sides = settings.every_frame_input_long_side, settings.every_frame_light_input_long_side
+    return DETECTORS[family](network, *sides, settings.keep_score)
 
 
 def _create_detect(config: Config, sessions: SessionCache, every_frame: bool) -> Step:  # noqa: FBT001 - a factory's fixed signature
@@ -147,6 +149,7 @@ def _create_detect(config: Config, sessions: SessionCache, every_frame: bool) ->
         every_n=settings.every_frame_every_n if every_frame else settings.every_n,
         min_score=settings.min_score,
         light_on_change=every_frame,
+        full_every_n=0 if every_frame else settings.full_every_n,
     )
     return DetectStep(tracker)
 
@@ -155,7 +158,7 @@ def _create_blur(config: Config, _sessions: SessionCache, _every_frame: bool) ->
     return BlurStep(FaceBlur(config.blur))
 
 
-DETECTORS: Final[dict[str, Callable[[Network, int, float], Detector]]] = {
+DETECTORS: Final[dict[str, Callable[[Network, int, int, float], Detector]]] = {
     "centerface": CenterFaceDetector,
     "blazeface": BlazeFaceDetector,
 }

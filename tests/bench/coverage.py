@@ -55,7 +55,7 @@ def measure_coverage(source: Path, output: Path, every: int = 1) -> Coverage:
         ValueError: the output has another number of frames.
     """
     network = SessionCache(ModelsConfig()).get("centerface", threads=2)
-    detector = CenterFaceDetector(network, _LONG_SIDE, _MIN_SCORE)
+    detector = CenterFaceDetector(network, _LONG_SIDE, _LONG_SIDE, _MIN_SCORE)
     faces = 0
     bare: list[int] = []
     for index, (before, after) in enumerate(zip(_read(source), _read(output), strict=True)):

@@ -58,12 +58,13 @@ def measure_latency(folder: Path) -> dict[str, Result]:
 
 def _relay(who: str, server: NginxRtmp, url: str, seen: Path) -> None:
     source = server.url("in")
+    encode = ffmpeg_options(EncodeConfig(), EncodeConfig().threads)
     commands = {
         "livefuse": [*LIVEFUSE, "run", "--from", source, "--to", url, "--operations", "none",
                      "--quiet", "--set", "http.enabled=false"],
         "ffmpeg": ["ffmpeg", "-v", "error", "-fflags", "nobuffer", "-flags", "low_delay",
                    "-probesize", "200000", "-analyzeduration", "500000", "-threads", "1",
-                   "-i", source, *ffmpeg_options(EncodeConfig()), "-flush_packets", "1",
+                   "-i", source, *encode, "-flush_packets", "1",
                    "-f", "flv", url],
     }  # fmt: skip
     relay = subprocess.Popen(commands[who], cwd=ROOT)

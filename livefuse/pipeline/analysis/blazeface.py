@@ -39,9 +39,11 @@ _MOUTH_HALF_WIDTH: Final = 0.4
 class BlazeFaceDetector:
     """A `Detector`. Keeps its input, so one instance serves one thread."""
 
-    def __init__(self, network: Network, long_side: int, min_score: float) -> None:
-        """Report faces from `min_score` up; `long_side` is not asked: it has one size."""
-        del long_side
+    def __init__(
+        self, network: Network, long_side: int, light_long_side: int, min_score: float
+    ) -> None:
+        """Report faces from `min_score` up; the sides are not asked: it has one size."""
+        del long_side, light_long_side
         self._network = network
         self._min_score = min_score
         self._blob = np.empty((1, _SIDE, _SIDE, 3), np.float32)

@@ -41,16 +41,19 @@ class _Input(NamedTuple):
 class CenterFaceDetector:
     """A `Detector`. Keeps its inputs, so one instance serves one thread."""
 
-    def __init__(self, network: Network, long_side: int, min_score: float) -> None:
-        """Use inputs of `long_side` px (half of it when light); report from `min_score` up."""
+    def __init__(
+        self, network: Network, long_side: int, light_long_side: int, min_score: float
+    ) -> None:
+        """Use inputs of `long_side` px, or of `light_long_side`; report from `min_score` up."""
         self._network = network
         self._long_side = long_side
+        self._light_long_side = light_long_side
         self._min_score = min_score
         self._inputs: dict[tuple[int, int, int], _Input] = {}
 
     def detect(self, frame: Frame, *, light: bool = False) -> list[Detection]:
         """See `Detector.detect`."""
-        kept = self._get_input(frame, self._long_side // 2 if light else self._long_side)
+        kept = self._get_input(frame, self._light_long_side if light else self._long_side)
         for plane, values in zip(kept.blob[0], cv2.split(kept.picture.draw(frame)), strict=True):
             np.copyto(plane, values)
         heat, sizes, offsets, landmarks = self._network.run(

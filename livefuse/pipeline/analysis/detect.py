@@ -32,7 +32,7 @@ class Detector(Protocol):
     def detect(self, frame: Frame, *, light: bool = False) -> list[Detection]:
         """Return faces in px of the frame, the surest first, none twice.
 
-        With `light` the input is half as large: it costs a quarter and misses small faces.
+        With `light` the input is smaller: it costs a fraction and misses small faces.
 
         Raises:
             ModelError: the network failed or its numbers are not finite.

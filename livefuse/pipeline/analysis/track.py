@@ -60,13 +60,20 @@ class FaceTracker:
         every_n: int,
         min_score: float,
         light_on_change: bool = False,
+        full_every_n: int = 0,
     ) -> None:
-        """Ask `detector` every `every_n` frames; a new face needs `min_score`."""
+        """Ask `detector` every `every_n` frames; a new face needs `min_score`.
+
+        With `full_every_n` (live) looks are light but for one in so many frames; without it
+        `light_on_change` makes those light that only a change calls for.
+        """
         self._detector = detector
         self._config = config
         self._every_n = every_n
         self._min_score = min_score
         self._light_on_change = light_on_change
+        self._full_every_n = full_every_n
+        self._frames_since_full = 0
         self._faces: list[FaceState] = []
         self._next_id = 1
         self._frames_since = every_n
@@ -87,8 +94,10 @@ class FaceTracker:
         followed = set() if cut else self._follow()
         detected = False
         self._frames_since += 1
-        if cut or self._is_due(followed) or self._has_newcomer(cells, frame):
-            light = self._light_on_change and not cut and not self._is_due(followed)
+        self._frames_since_full += 1
+        is_due = self._is_due(followed)
+        if cut or is_due or self._has_newcomer(cells, frame):
+            light = not cut and self._may_be_light(followed, is_due=is_due)
             # Until the detector has answered this frame counts as not looked at.
             self._is_first = True
             detections = self._detector.detect(frame, light=light)
@@ -96,8 +105,10 @@ class FaceTracker:
             self._watch.note_detection(cells, found_new=found_new)
             self._is_first = False
             detected = True
-            if not light:
+            if not light or self._full_every_n:
                 self._frames_since = 0
+            if not light:
+                self._frames_since_full = 0
         lost = self._sort_out(frame, followed, cut=cut)
         dt_s = self._measure_time(frame)
         tracks = tuple(face.finish_frame(dt_s) for face in self._faces)
@@ -137,6 +148,14 @@ class FaceTracker:
         if self._is_first or self._frames_since >= self._every_n:
             return True
         return any(face.track_id not in followed or face.missed for face in self._faces)
+
+    def _may_be_light(self, followed: set[int], *, is_due: bool) -> bool:
+        """Say whether a look may miss small faces: not the first, nor while one is lost."""
+        if self._is_first or any(face.track_id not in followed for face in self._faces):
+            return False
+        if self._full_every_n:
+            return self._frames_since_full < self._full_every_n
+        return self._light_on_change and not is_due
 
     def _has_newcomer(self, cells: NDArray[np.float32], frame: Frame) -> bool:
         x, y = 1 / frame.width, 1 / frame.height

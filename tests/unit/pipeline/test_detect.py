@@ -20,7 +20,7 @@ def sessions():
 @pytest.fixture(params=["centerface", "blazeface_full_192"])
 def detector(request, sessions):
     kind = {"centerface": CenterFaceDetector, "blazeface_full_192": BlazeFaceDetector}
-    return kind[request.param](sessions.get(request.param), 384, 0.5)
+    return kind[request.param](sessions.get(request.param), 384, 192, 0.5)
 
 
 @pytest.mark.parametrize("roll", [0.0, 0.5, -0.5])
@@ -47,9 +47,9 @@ def test_detecting_changes_no_pixel(detector):
     assert np.array_equal(frame.buffer, before)
 
 
-def test_a_light_look_is_half_as_large(sessions):
+def test_a_light_look_is_smaller(sessions):
     network = FakeNetwork(*create_maps(8, 8))
-    detector = CenterFaceDetector(network, 384, 0.5)
+    detector = CenterFaceDetector(network, 384, 192, 0.5)
     frame, _ = draw_head(1280, 720)
     detector.detect(frame)
     detector.detect(frame, light=True)
@@ -61,7 +61,7 @@ def test_the_input_is_rgb_and_keeps_the_aspect():
     network = FakeNetwork(*create_maps(8, 8))
     frame = create_frame(640, 360)
     frame.y[:], frame.u[:], frame.v[:] = 81, 90, 240  # red in BT.601
-    CenterFaceDetector(network, 320, 0.5).detect(frame)
+    CenterFaceDetector(network, 320, 160, 0.5).detect(frame)
     red, green, blue = network.feeds[0]["input"][0]
     assert red.shape == (192, 320)
     assert red[:180].min() > 245
@@ -98,7 +98,7 @@ def test_numbers_that_are_none_are_an_error_not_an_empty_picture(which, bad):
     maps = create_maps(10, 20)
     maps[0][0, 0, 4, 6] = 0.9
     maps[which][0, :, 4, 6] = bad
-    detector = CenterFaceDetector(FakeNetwork(*maps), 320, 0.5)
+    detector = CenterFaceDetector(FakeNetwork(*maps), 320, 160, 0.5)
     with pytest.raises(ModelError, match="not finite"):
         detector.detect(create_frame(320, 240))
 

@@ -161,7 +161,7 @@ def test_a_job_that_hides_nothing_passes_when_a_step_fails(monkeypatch):
 
 def test_a_network_that_answers_nonsense_covers_the_frame(monkeypatch):
     nonsense = [np.full((1, n, 48, 80), np.nan, np.float32) for n in (1, 2, 2, 10)]
-    detector = CenterFaceDetector(FakeNetwork(*nonsense), 320, 0.5)
+    detector = CenterFaceDetector(FakeNetwork(*nonsense), 320, 160, 0.5)
     frame, _ = draw_head()
     outcome = create_pipeline(detector, monkeypatch).process(frame, create_job_token())
     assert (outcome.vouched, outcome.covered_whole) == (False, True)

@@ -3,6 +3,7 @@ import pytest
 
 from livefuse.config import TrackConfig
 from livefuse.errors import ModelError
+from livefuse.frame import create_frame
 from livefuse.geometry import compute_iou
 from livefuse.pipeline.analysis.track import FaceTracker
 from tests.unit.pipeline.scenes import (
@@ -14,13 +15,14 @@ from tests.unit.pipeline.scenes import (
 )
 
 
-def create_tracker(detector, *, every_n=3, light_on_change=False, **config):
+def create_tracker(detector, *, every_n=3, light_on_change=False, full_every_n=0, **config):
     return FaceTracker(
         detector,
         TrackConfig(**config),
         every_n=every_n,
         min_score=0.5,
         light_on_change=light_on_change,
+        full_every_n=full_every_n,
     )
 
 
@@ -217,3 +219,23 @@ def test_another_size_of_picture_begins_anew():
     run_still(tracker, 2)
     assert tracker.update(draw_noise(320, 240)).tracks == ()
     assert detector.calls == 2
+
+
+def test_live_looks_are_light_but_for_one_in_so_many():
+    head, truth = draw_head(x=180, scale=0.3)
+    detector = FakeDetector([truth])
+    tracker = create_tracker(detector, every_n=2, full_every_n=6)
+    for _ in range(13):
+        tracker.update(head)
+    assert detector.lights == [False, True, True, False, True, True, False]
+
+
+def test_a_lost_face_is_looked_for_at_the_full_size():
+    head, truth = draw_head(x=180, scale=0.3)
+    detector = FakeDetector([truth], [])
+    tracker = create_tracker(detector, every_n=3, full_every_n=30)
+    tracker.update(head)
+    empty = create_frame(head.width, head.height)
+    empty.y[:] = np.random.default_rng(5).integers(100, 140, empty.y.shape, np.uint8)
+    tracker.update(empty)
+    assert detector.lights == [False, False]
