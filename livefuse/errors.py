@@ -16,6 +16,8 @@
         PublishConnectError     no such host, refused, a folder that cannot be written
         PublishRejectedError    the server said no to the name or key
         PublishStalledError     the peer takes nothing any more
+      ConsentError         no consent for this face, expired or revoked
+      RefusedError         what is asked for is not done here
       JobError             not found, conflict, capacity
 
 Every error says whether trying again can help (`retryable`) and what a person can do (`hint`).
@@ -113,6 +115,14 @@ class PublishStalledError(PublishError):
     retryable = True
 
 
+class ConsentError(LivefuseError):
+    """A face that nobody has consented to, or no longer."""
+
+
+class RefusedError(LivefuseError):
+    """Something that is understood and not done."""
+
+
 class JobError(LivefuseError):
     """No such job, a conflict of states, or no capacity."""
 
@@ -135,6 +145,8 @@ EXIT_CODES: Final[dict[type[BaseException], int]] = {
     PublishRejectedError: 22,
     PublishStalledError: 23,
     JobError: 30,
+    ConsentError: 40,
+    RefusedError: 41,
     LivefuseError: 1,
 }
 

@@ -6,8 +6,8 @@ image-left mouth corner, image-right mouth corner.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,3 +57,49 @@ class Track:
     roll_rad: float
     age_frames: int = 0
     missed: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Face:
+    """What is known of one face in one frame: each analysis step fills its slots, effects read.
+
+    `mesh` is float32 (468 or 478, 3): MediaPipe's points, x, y and z in px of the frame, z growing
+    away from the camera; 468.. are the irises. None: not aligned, or not to be trusted.
+    `landmarks` are the other point sets by their count (5, 68, 106, 203), float32 (n, 2) px.
+    `embedding` is L2-normalised (d,), z_id; `pose_rad` is yaw, pitch, roll, part of z_att.
+    `chosen`: the token's selector picked it; `person` is its name in the gallery, if any.
+    `occlusion` is what stands before the face: uint8 of `occlusion_box` px, 255 is occluded.
+    """
+
+    track: Track
+    mesh: NDArray[np.float32] | None = None
+    landmarks: dict[int, NDArray[np.float32]] = field(default_factory=dict)
+    pose_rad: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    embedding: NDArray[np.float32] | None = None
+    person: str = ""
+    similarity: float = 0.0
+    chosen: bool = True
+    is_replaced: bool = False
+    occlusion: NDArray[np.uint8] | None = None
+    occlusion_box: Box | None = None
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class SourceFace:
+    """A face that a swap or a puppet shows. `picture_rgb` is uint8 (height, width, 3).
+
+    `face_id` names it in the face store, `digest` is the SHA-256 of the file it came from.
+    """
+
+    face_id: str
+    picture_rgb: NDArray[np.uint8]
+    digest: str
+    kind: Literal["photo", "drawing"] = "photo"
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class KnownFace:
+    """A person of the gallery: a name and an L2-normalised embedding (d,)."""
+
+    person: str
+    embedding: NDArray[np.float32]

@@ -43,6 +43,7 @@ class Frame:
 
     `y` is (height, width); `u` and `v` are (height / 2, width / 2); all are views of `buffer`.
     `arrival_ns` is when the picture's packet reached us (monotonic): added latency counts from it.
+    `is_generated`: a face in it was made by us, so it must not leave without its marks.
     """
 
     buffer: NDArray[np.uint8]
@@ -53,6 +54,7 @@ class Frame:
     pts: int = 0
     arrival_ns: int = 0
     colour: Colour = field(default_factory=Colour)
+    is_generated: bool = False
     picture: object | None = None
     _copy: Callable[[], None] | None = None
 
@@ -121,6 +123,7 @@ class FramePool:
                 return None
             frame = self._frames[self._free.pop()]
         frame.handle = FrameHandle(frame.handle.slot, frame.handle.generation + 1)
+        frame.is_generated = False
         return frame
 
     def release(self, frame: Frame) -> None:

@@ -24,7 +24,7 @@ from livefuse.publish.fanout import FanOut
 from livefuse.redact import redact_text, redact_url
 from livefuse.stages import Stages, start_stage
 from livefuse.telemetry import Statistics, Telemetry, get_logger
-from livefuse.token import TokenCell, create_token
+from livefuse.token import Token, TokenCell, create_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ class Job:
         spec: JobSpec,
         config: Config,
         clock: Clock,
-        create_pipeline: Callable[[RingMode], Pipeline],
+        create_pipeline: Callable[[RingMode, Token], Pipeline],
     ) -> None:
         self.job_id = job_id
         self.spec = spec
@@ -215,7 +215,7 @@ class Job:
     def _supervise(self) -> None:
         threads: list[threading.Thread] = []
         try:
-            pipeline = self._create_pipeline(self.mode)
+            pipeline = self._create_pipeline(self.mode, self.token.get())
             threads.append(self._spawn("decode", self._decode))
             self._has_media.wait()
             if self._media is not None and not self._stopping.is_set():
@@ -237,7 +237,7 @@ class Job:
 
     def _open(self, media: MediaInfo, pipeline: Pipeline) -> list[threading.Thread]:
         """Bring up what stands behind the input and start the stages."""
-        pipeline.warm_up(media.width, media.height)
+        pipeline.warm_up(media.width, media.height, self.token.get())
         stages = self._stages = Stages(self._config, media, self.mode, self.telemetry, self._fanout)
         self._fanout.open(stages.streams)
         self.state = "running"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import threading
 import uuid
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -24,17 +24,54 @@ MAX_TOKEN_BYTES: Final = 4096
 _MAX_TEXT: Final = 64
 
 # Operation -> the rank it must keep: a later rank never comes before an earlier one.
-OPERATIONS: Final[dict[str, int]] = {"detect": 0, "blur": 3}
-_NEEDS_DETECT: Final = frozenset({"blur"})
+OPERATIONS: Final[dict[str, int]] = {
+    "detect": 0,
+    "align": 1,
+    "identify": 2,
+    "background": 3,
+    "swap": 4,
+    "puppet": 4,
+    "beautify": 5,
+    "enhance": 6,
+    "blur": 7,
+}
+# What must come before an operation for it to know what it needs.
+NEEDS: Final[dict[str, tuple[str, ...]]] = {
+    "align": ("detect",),
+    "identify": ("detect", "align"),
+    "swap": ("detect", "align"),
+    "puppet": ("detect", "align"),
+    "beautify": ("detect", "align"),
+    "enhance": ("detect", "align"),
+    "blur": ("detect",),
+}
+COVERING: Final = frozenset({"blur", "swap", "puppet"})
+"""Operations whose purpose is to hide or replace a face: a job with one of them fails closed."""
+
+GENERATING: Final = frozenset({"swap", "puppet"})
+"""Operations that make a face: what they touch leaves with its marks."""
+
+Selector = Literal["all", "largest", "left-most", "id", "reference"]
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
 
 class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the operations are done."""
+    """How the operations are done.
 
-    face_size: int = 256
-    blend_ratio: float = 0.85
+    `select` picks the faces that swap, puppet, beautify and enhance work on: by size, by place,
+    by track id or by the gallery's names, both listed in `people`. `blur_whom` auto: the others
+    when a swap has the chosen ones, else the chosen. `beautify` are amounts by parameter name.
+    """
+
+    face_size: Annotated[int, msgspec.Meta(ge=16, le=2048)] = 256
+    blend_ratio: Share = 0.85
     enable_gfpgan: bool = True
-    device_mode: str = "auto"
+    device_mode: Literal["auto", "light", "cpu", "cuda", "tensorrt"] = "auto"
+    select: Selector = "all"
+    people: tuple[str, ...] = ()
+    blur_whom: Literal["auto", "all", "chosen", "others"] = "auto"
+    on_failure: Literal["skip", "hold", "alert"] = "skip"
+    beautify: dict[str, float | str] = msgspec.field(default_factory=dict)
 
 
 class LogEntry(msgspec.Struct, frozen=True):
@@ -125,12 +162,17 @@ def check_operations(operations: Iterable[str]) -> tuple[str, ...]:
             f"operations in the wrong order: {', '.join(names)}",
             hint=f"write {','.join(ordered)}",
         )
-    if _NEEDS_DETECT & set(names) and "detect" not in names:
-        raise TokenError(
-            f"{names[0]} needs to know where the faces are",
-            hint=f"write detect,{','.join(names)}",
-        )
+    _check_needs(names)
     return names
+
+
+def _check_needs(names: tuple[str, ...]) -> None:
+    missing = {need for name in names for need in NEEDS.get(name, ()) if need not in names}
+    if missing:
+        whole = sorted({*names, *missing}, key=OPERATIONS.__getitem__)
+        needy = next(name for name in names if missing & set(NEEDS.get(name, ())))
+        needed = " and ".join(name for name in whole if name in missing)
+        raise TokenError(f"{needy} needs {needed} before it", hint=f"write {','.join(whole)}")
 
 
 def parse_token(data: bytes | str) -> Token:

@@ -10,258 +10,163 @@ starts afresh. A job without a covering operation has nothing to hide, so it pas
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import cv2
 
 from livefuse.clock import NS_PER_MS
-from livefuse.errors import ConfigError
-from livefuse.frame import create_frame
-from livefuse.pipeline.analysis.blazeface import BlazeFaceDetector
-from livefuse.pipeline.analysis.centerface import CenterFaceDetector
-from livefuse.pipeline.analysis.track import FaceTracker
-from livefuse.pipeline.effects.blur import FaceBlur
+from livefuse.frame import TIME_BASE_HZ, create_frame
+from livefuse.pipeline.analysis.align import create_align_step
+from livefuse.pipeline.analysis.detect_step import create_detect_step
+from livefuse.pipeline.aside import create_aside
+from livefuse.pipeline.effects.blur import create_blur_step
+from livefuse.pipeline.state import FrameState, Outcome, Services, Step, StepContext
+from livefuse.token import COVERING, GENERATING, Token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from livefuse.clock import Clock
     from livefuse.config import Config
-    from livefuse.face import Track
     from livefuse.frame import Frame
-    from livefuse.geometry import Ellipse
-    from livefuse.pipeline.analysis.detect import Detector
-    from livefuse.runtime.session import Network, SessionCache
-    from livefuse.token import Token
+    from livefuse.runtime.session import SessionCache
 
-COVERING: Final = frozenset({"blur"})
-"""Operations whose purpose is to hide a face: a job with one of them fails closed."""
+_DEFAULT_DT_S: Final = 1 / 30
+_MAX_DT_S: Final = 0.5
 
-
-@dataclass(slots=True)
-class FrameState:
-    """What the steps of one frame write for one another. Lives as long as the frame's turn."""
-
-    frame: Frame
-    tracks: tuple[Track, ...] = ()
-    covers: tuple[Ellipse, ...] = ()
-    cover_reason: str = ""
-    did: str = ""
-
-
-@dataclass(slots=True, frozen=True)
-class Outcome:
-    """What was done to a frame.
-
-    `vouched`: every step did its work. `covered_whole`: nothing of the picture can be seen, because
-    of `reason` (`lost_face`, `step_failed`); `error` tells more. `steps` are (name, ms). Inside
-    `covers` (px) nothing of the frame is left.
-    """
-
-    token: Token
-    vouched: bool
-    faces: tuple[Track, ...] = ()
-    steps: tuple[tuple[str, float], ...] = ()
-    covered_whole: bool = False
-    reason: str = ""
-    error: str = ""
-    covers: tuple[Ellipse, ...] = field(default=())
-
-
-class Step(Protocol):
-    """One operation. Keeps what it needs from frame to frame; one thread."""
-
-    def run(self, state: FrameState) -> None:
-        """Do it, and say what was done in `state.did`. Any exception means: not vouched for."""
-        ...
-
-    def reset(self) -> None:
-        """Forget the frames so far; the next one is the first."""
-        ...
-
-
-class DetectStep:
-    """Where the faces are, new or followed."""
-
-    def __init__(self, tracker: FaceTracker) -> None:
-        self._tracker = tracker
-
-    def run(self, state: FrameState) -> None:
-        """See `Step.run`."""
-        tracking = self._tracker.update(state.frame)
-        state.tracks = tracking.tracks
-        if tracking.lost:
-            state.cover_reason = "lost_face"
-        how = "detected" if tracking.detected else "followed"
-        state.did = f"{how} {len(tracking.tracks)}"
-
-    def reset(self) -> None:
-        """See `Step.reset`."""
-        self._tracker.reset()
-
-
-class BlurStep:
-    """Each face covered."""
-
-    def __init__(self, blur: FaceBlur) -> None:
-        self._blur = blur
-
-    def run(self, state: FrameState) -> None:
-        """See `Step.run`."""
-        if state.cover_reason:
-            state.did = "left to the whole cover"
-            return
-        state.covers = self._blur.cover(state.frame, state.tracks)
-        state.did = f"covered {len(state.covers)}"
-
-    def reset(self) -> None:
-        """See `Step.reset`; it keeps nothing from frame to frame."""
-
-
-def create_detector(config: Config, sessions: SessionCache, *, every_frame: bool) -> Detector:
-    """Return the configured detector, its network loaded.
-
-    Raises:
-        ModelError: the network cannot be had.
-        ConfigError: it is not a detector.
-    """
-    settings = config.detect
-    threads = settings.every_frame_threads if every_frame else settings.threads
-    network = sessions.get(settings.model, threads)
-    family = network.model.family
-    if family not in DETECTORS:
-        raise ConfigError(
-            f"the model {settings.model} does not find faces",
-            hint=f"set detect.model to one of the families {', '.join(DETECTORS)}",
-        )
-    sides = settings.input_long_side, settings.light_input_long_side
-    if every_frame:
-        sides = settings.every_frame_input_long_side, settings.every_frame_light_input_long_side
-    return DETECTORS[family](network, *sides, settings.keep_score)
-
-
-def _create_detect(config: Config, sessions: SessionCache, every_frame: bool) -> Step:  # noqa: FBT001 - a factory's fixed signature
-    settings = config.detect
-    tracker = FaceTracker(
-        create_detector(config, sessions, every_frame=every_frame),
-        config.track,
-        every_n=settings.every_frame_every_n if every_frame else settings.every_n,
-        min_score=settings.min_score,
-        light_on_change=every_frame,
-        full_every_n=0 if every_frame else settings.full_every_n,
-    )
-    return DetectStep(tracker)
-
-
-def _create_blur(config: Config, _sessions: SessionCache, _every_frame: bool) -> Step:  # noqa: FBT001 - a factory's fixed signature
-    return BlurStep(FaceBlur(config.blur))
-
-
-DETECTORS: Final[dict[str, Callable[[Network, int, int, float], Detector]]] = {
-    "centerface": CenterFaceDetector,
-    "blazeface": BlazeFaceDetector,
-}
-STEPS: Final[dict[str, Callable[[Config, SessionCache, bool], Step]]] = {
-    "detect": _create_detect,
-    "blur": _create_blur,
+STEPS: Final[dict[str, Callable[[StepContext], Step]]] = {
+    "detect": create_detect_step,
+    "align": create_align_step,
+    "blur": create_blur_step,
 }
 
 
 class Pipeline:
-    """The steps of one job. One thread; `warm_up` may be called from another before that."""
+    """The steps of one job. Frames pass in order, each step one frame at a time.
+
+    `begin`, `run_step` and `finish` are the parts of `process`, for those who let several frames
+    be on their way at once (conveyor.py); a step's `run` must then stay with one thread.
+    """
 
     def __init__(
         self,
         config: Config,
         sessions: SessionCache,
         clock: Clock,
+        services: Services,
         *,
-        cover: Callable[[Frame], None],
         every_frame: bool = False,
-        operations: tuple[str, ...] = ("detect", "blur"),
     ) -> None:
-        """Make the steps of `operations` ready; others are made when a token first asks for them.
+        """Take what steps are made from; `prepare` makes them.
 
-        `cover` hides a whole picture (safety.cover). With `every_frame` (files) recall goes
-        before delay.
+        With `every_frame` (files) recall goes before delay.
+        """
+        # One job has one core; OpenCV's own threads only get in the way of the others.
+        cv2.setNumThreads(1)
+        self._clock = clock
+        self._services = services
+        self._context = StepContext(
+            config=config,
+            sessions=sessions,
+            every_frame=every_frame,
+            aside=create_aside(every_frame=every_frame),
+            services=services,
+        )
+        self._steps: dict[str, Step] = {}
+        self._pts = 0
+        self.failures = 0
+
+    def prepare(self, token: Token) -> None:
+        """Make the token's steps and what they need ready; may take seconds.
 
         Raises:
             ConfigError: a value cannot be used, a picture is missing.
             ModelError: a network cannot be had.
+            ConsentError: the source face may not be used.
         """
-        # One job has one core; OpenCV's own threads only get in the way of the others.
-        cv2.setNumThreads(1)
-        self._config = config
-        self._sessions = sessions
-        self._clock = clock
-        self._cover = cover
-        self._every_frame = every_frame
-        self._steps: dict[str, Step] = {}
-        self._operations = operations
-        for name in operations:
-            self._get_step(name)
-        self.failures = 0
+        for name in token.operations:
+            self._get_step(name).prepare(token)
 
-    def warm_up(self, width: int, height: int) -> None:
+    def warm_up(self, width: int, height: int, token: Token) -> None:
         """Run every step once on a black picture, so that the first real frame is not late.
 
         Raises:
             LivefuseError: a step cannot do its work.
         """
-        for name in self._operations:
+        state = FrameState(create_frame(width, height), token)
+        for name in token.operations:
             step = self._get_step(name)
-            step.run(FrameState(create_frame(width, height)))
+            step.run(state)
             step.reset()
+
+    def close(self) -> None:
+        """End the side work; nothing may be processed any more."""
+        self._context.aside.shutdown(wait=False, cancel_futures=True)
 
     def process(self, frame: Frame, token: Token) -> Outcome:
         """Do the token's operations on `frame` in place. Never raises.
 
         A frame that a step failed on is covered whole when the job is to hide faces.
         """
-        if not token.operations:
-            return Outcome(token, vouched=True)
-        state = FrameState(frame)
-        times: list[tuple[str, float]] = []
-        error = _fill_planes(frame)
-        for name in () if error else token.operations:
-            started_ns = self._clock.now_ns()
-            try:
-                self._get_step(name).run(state)
-            except Exception as cause:  # noqa: BLE001 - whatever a step meets, the picture is covered
-                error = f"{name}: {str(cause) or type(cause).__name__}"
-            took_ms = (self._clock.now_ns() - started_ns) / NS_PER_MS
-            times.append((name, took_ms))
-            token = self._note(token, name, error or state.did, took_ms, failed=bool(error))
-            if error:
-                break
-        if error:
+        state = self.begin(frame, token)
+        for name in token.operations:
+            self.run_step(state, name)
+        return self.finish(state)
+
+    def begin(self, frame: Frame, token: Token) -> FrameState:
+        """Return the working state of the next frame."""
+        dt_s = (frame.pts - self._pts) / TIME_BASE_HZ
+        self._pts = frame.pts
+        state = FrameState(frame, token, dt_s if 0.0 < dt_s <= _MAX_DT_S else _DEFAULT_DT_S)
+        if token.operations:
+            state.error = _fill_planes(frame)
+        return state
+
+    def run_step(self, state: FrameState, name: str) -> None:
+        """Do one operation; after a failure the others are left out. Never raises."""
+        if state.error:
+            return
+        started_ns = self._clock.now_ns()
+        state.did = ""
+        try:
+            self._get_step(name).run(state)
+        except Exception as cause:  # noqa: BLE001 - whatever a step meets, the picture is covered
+            state.error = f"{name}: {str(cause) or type(cause).__name__}"
+        took_ms = (self._clock.now_ns() - started_ns) / NS_PER_MS
+        state.times.append((name, took_ms))
+        state.token = state.token.update_state(
+            f"{name}_failed" if state.error else name,
+            at=self._clock.epoch_s(),
+            reason=state.error or state.did,
+            ms=took_ms,
+        )
+
+    def finish(self, state: FrameState) -> Outcome:
+        """Cover what may not be seen and say what was done."""
+        operations = state.token.operations
+        if state.error:
             state.cover_reason = "step_failed"
             self.failures += 1
-        must_cover = bool(state.cover_reason) and not COVERING.isdisjoint(token.operations)
+        must_cover = bool(state.cover_reason) and not COVERING.isdisjoint(operations)
         if must_cover:
-            self._cover(frame)
+            self._services.cover(state.frame)
+        state.frame.is_generated = not GENERATING.isdisjoint(operations)
         return Outcome(
-            token=token,
-            vouched=not error,
-            faces=state.tracks,
-            steps=tuple(times),
+            token=state.token,
+            vouched=not state.error,
+            faces=tuple(face.track for face in state.faces),
+            steps=tuple(state.times),
             covered_whole=must_cover,
             reason=state.cover_reason,
-            error=error,
+            error=state.error,
             covers=state.covers,
         )
 
     def _get_step(self, name: str) -> Step:
         step = self._steps.get(name)
         if step is None:
-            step = STEPS[name](self._config, self._sessions, self._every_frame)
-            self._steps[name] = step
+            step = self._steps[name] = STEPS[name](self._context)
         return step
-
-    def _note(self, token: Token, name: str, did: str, took_ms: float, *, failed: bool) -> Token:
-        state = f"{name}_failed" if failed else name
-        return token.update_state(state, at=self._clock.epoch_s(), reason=did, ms=took_ms)
 
 
 def _fill_planes(frame: Frame) -> str:

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 from livefuse.errors import JobError
 from livefuse.job import Job, JobSpec
+from livefuse.pipeline.state import Services
 from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
 from livefuse.safety.cover import cover_frame
+from livefuse.safety.faces import list_gallery, load_source
 
 if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import Config
     from livefuse.ring import RingMode
+    from livefuse.token import Token
 
 
 class Worker:
@@ -34,15 +37,16 @@ class Worker:
         if job_id in self.jobs:
             raise JobError(f"there is a job {job_id!r} already", hint="choose another id")
 
-        def create_pipeline(mode: RingMode) -> Pipeline:
-            return Pipeline(
+        def create_pipeline(mode: RingMode, token: Token) -> Pipeline:
+            pipeline = Pipeline(
                 self.config,
                 self._sessions,
                 self.clock,
-                cover=cover_frame,
+                Services(cover_frame, load_source, list_gallery),
                 every_frame=mode == "every_frame",
-                operations=spec.operations,
             )
+            pipeline.prepare(token)
+            return pipeline
 
         job = Job(job_id, spec, self.config, self.clock, create_pipeline)
         self.jobs[job_id] = job

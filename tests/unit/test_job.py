@@ -10,7 +10,7 @@ from livefuse.clock import SystemClock
 from livefuse.config import Config, HttpConfig
 from livefuse.errors import JobError, ModelError, PublishError
 from livefuse.job import Job, JobSpec
-from livefuse.pipeline.steps import Outcome
+from livefuse.pipeline.state import Outcome
 from livefuse.publish.encode import VideoEncoder
 from livefuse.stages import Stages
 
@@ -27,13 +27,13 @@ def create_job(create_pipeline, spec=SPEC):
 class BrokenPipeline:
     """Fails with an error that nobody foresaw, when it is to get ready."""
 
-    def warm_up(self, width, height):
+    def warm_up(self, width, height, token):
         raise RuntimeError(f"cannot read rtmp://host/live/{SECRET}")
 
 
 def test_a_fault_nobody_foresaw_is_no_success():
     """Whoever waits for the end sees the error as soon as the end, its secrets hidden (C76)."""
-    job = create_job(lambda mode: BrokenPipeline())
+    job = create_job(lambda mode, token: BrokenPipeline())
     job.start()
     with pytest.raises(JobError, match="RuntimeError") as caught:
         job.wait_started(10)
@@ -44,7 +44,7 @@ def test_a_fault_nobody_foresaw_is_no_success():
 
 
 def test_a_model_that_is_not_there_is_told_as_it_is():
-    def refuse(mode):
+    def refuse(mode, token):
         raise ModelError("there is no model")
 
     job = create_job(refuse)
@@ -56,11 +56,11 @@ def test_a_model_that_is_not_there_is_told_as_it_is():
 
 def test_a_stop_while_the_input_is_silent_ends_the_job():
     class Idle:
-        def warm_up(self, width, height):
+        def warm_up(self, width, height, token):
             raise AssertionError("nothing came")
 
     spec = JobSpec(source="udp://127.0.0.1:9", targets=(), operations=(), mode="live")
-    job = create_job(lambda mode: Idle(), spec)
+    job = create_job(lambda mode, token: Idle(), spec)
     job.start()
     assert not job.wait_started(0.2)
     assert job.stop(5)
@@ -86,7 +86,7 @@ def test_an_encoder_that_fails_when_the_input_is_over_does_not_hold_up_the_end(
         return []
 
     class Through:
-        def warm_up(self, width, height):
+        def warm_up(self, width, height, token):
             pass
 
         def process(self, frame, token):
@@ -97,7 +97,7 @@ def test_an_encoder_that_fails_when_the_input_is_over_does_not_hold_up_the_end(
     # Five frames more: two in each ring, and one in the pipeline's hand.
     source = "test:?size=64x64&frames=11&audio=0"
     spec = JobSpec(source, (str(tmp_path / "out.mkv"),), (), mode="every_frame")
-    job = create_job(lambda mode: Through(), spec)
+    job = create_job(lambda mode, token: Through(), spec)
     job.start()
     assert job.wait(20)
     assert isinstance(job.error, PublishError)

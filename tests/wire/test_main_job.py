@@ -13,7 +13,7 @@ import pytest
 
 from livefuse.config import Config
 from livefuse.frame import create_frame
-from livefuse.pipeline.steps import create_detector
+from livefuse.pipeline.analysis.detect_step import create_detector
 from livefuse.runtime.session import SessionCache
 from tests.measure import find_beeps, find_flashes, measure_av_offsets_ms, record
 from tests.media import make_clip

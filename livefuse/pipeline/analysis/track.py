@@ -47,6 +47,7 @@ class Tracking(NamedTuple):
     tracks: tuple[Track, ...]
     lost: bool
     detected: bool
+    cut: bool = False
 
 
 class FaceTracker:
@@ -112,7 +113,7 @@ class FaceTracker:
         lost = self._sort_out(frame, followed, cut=cut)
         dt_s = self._measure_time(frame)
         tracks = tuple(face.finish_frame(dt_s) for face in self._faces)
-        return Tracking(tracks, lost, detected)
+        return Tracking(tracks, lost, detected, cut)
 
     def reset(self) -> None:
         """Forget all faces; the next frame is looked at whatever it shows."""

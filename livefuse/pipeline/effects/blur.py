@@ -16,6 +16,7 @@ from livefuse.geometry import get_bounds, scale_ellipse
 from livefuse.pipeline.effects.mask import SoftMask, create_cover, halve_ellipse
 from livefuse.pipeline.effects.picture import PictureStyle
 from livefuse.pipeline.planes import Scratch, blend_plane, convert_colour
+from livefuse.token import GENERATING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from livefuse.config import BlurConfig
-    from livefuse.face import Track
+    from livefuse.face import Face, Track
     from livefuse.frame import Colour, Frame
     from livefuse.geometry import Ellipse
+    from livefuse.pipeline.state import FrameState, StepContext
+    from livefuse.token import Token
 
 # Cells across the face at strength 0 and 1.
 _MOST_CELLS: Final = 24.0
@@ -197,3 +200,42 @@ class FaceBlur:
         if x1 <= x0 or y1 <= y0:
             return None
         return Grid(x, y, left + right, up + down, cell, x0, y0, x1, y1)
+
+
+class BlurStep:
+    """Each face covered that the token wants covered. See `state.Step`."""
+
+    def __init__(self, blur: FaceBlur) -> None:
+        self._blur = blur
+
+    def prepare(self, token: Token) -> None:
+        """See `Step.prepare`; the style is ready since the step was made."""
+
+    def run(self, state: FrameState) -> None:
+        """See `Step.run`."""
+        if state.cover_reason:
+            state.did = "left to the whole cover"
+            return
+        faces = [face.track for face in state.faces if must_blur(face, state.token)]
+        state.covers = (*state.covers, *self._blur.cover(state.frame, faces))
+        state.did = f"covered {len(faces)}"
+
+    def reset(self) -> None:
+        """See `Step.reset`; it keeps nothing from frame to frame."""
+
+
+def must_blur(face: Face, token: Token) -> bool:
+    """Say whether `face` is to be covered: `auto` leaves to a swap what the swap has."""
+    whom = token.parameters.blur_whom
+    if whom == "auto":
+        whom = "others" if not GENERATING.isdisjoint(token.operations) else "chosen"
+    return whom == "all" or (whom == "chosen") == face.chosen
+
+
+def create_blur_step(context: StepContext) -> BlurStep:
+    """Return the step.
+
+    Raises:
+        ConfigError: style is picture, and its file is missing or not a picture.
+    """
+    return BlurStep(FaceBlur(context.config.blur))

@@ -8,10 +8,13 @@ from livefuse.errors import ConfigError, ModelError
 from livefuse.frame import create_frame
 from livefuse.geometry import measure_radius
 from livefuse.pipeline.analysis.centerface import CenterFaceDetector
+from livefuse.pipeline.analysis.detect_step import DetectStep
 from livefuse.pipeline.analysis.track import FaceTracker
-from livefuse.pipeline.steps import STEPS, DetectStep, Pipeline
+from livefuse.pipeline.state import Services
+from livefuse.pipeline.steps import STEPS, Pipeline
 from livefuse.runtime.session import SessionCache
 from livefuse.safety.cover import cover_frame
+from livefuse.safety.faces import list_gallery, load_source
 from livefuse.token import OPERATIONS, create_token
 from tests.unit.pipeline.scenes import (
     FRAME_TICKS,
@@ -23,6 +26,7 @@ from tests.unit.pipeline.scenes import (
 )
 
 BOTH = ("detect", "blur")
+SERVICES = Services(cover_frame, load_source, list_gallery)
 
 
 class CountingSessions(SessionCache):
@@ -41,11 +45,11 @@ def create_pipeline(detector, monkeypatch, *, every_n=1, hold_frames=15, **blur)
     """A pipeline whose detector is a fake; all else is real."""
     config = Config(track=TrackConfig(hold_frames=hold_frames), blur=BlurConfig(**blur))
 
-    def create_detect(config, sessions, every_frame):
+    def create_detect(context):
         return DetectStep(FaceTracker(detector, config.track, every_n=every_n, min_score=0.5))
 
     monkeypatch.setitem(STEPS, "detect", create_detect)
-    return Pipeline(config, CountingSessions(), ManualClock(), cover=cover_frame)
+    return Pipeline(config, CountingSessions(), ManualClock(), SERVICES)
 
 
 def create_job_token(operations=BOTH):
@@ -59,12 +63,12 @@ def is_hidden(outcome, detection):
 
 
 def test_every_operation_of_a_token_has_a_step():
-    assert set(STEPS) == set(OPERATIONS)
+    assert list(STEPS) == list(OPERATIONS)
 
 
 def test_no_operations_are_no_work():
     sessions = CountingSessions()
-    pipeline = Pipeline(Config(), sessions, ManualClock(), cover=cover_frame, operations=())
+    pipeline = Pipeline(Config(), sessions, ManualClock(), SERVICES)
     frame, _ = draw_head()
     before = frame.buffer.copy()
     token = create_job_token(())
@@ -96,7 +100,7 @@ def test_after_warming_up_the_first_frame_is_looked_at_however_dark(monkeypatch)
     _, truth = draw_head()
     detector = FakeDetector([], [truth])
     pipeline = create_pipeline(detector, monkeypatch, every_n=50)
-    pipeline.warm_up(640, 360)
+    pipeline.warm_up(640, 360, create_job_token())
     frame, _ = draw_head()
     frame.y[:] = 16 + frame.y // 32
     assert is_hidden(pipeline.process(frame, create_job_token()), truth)
@@ -218,18 +222,16 @@ def test_any_number_of_faces_is_covered(monkeypatch, amount):
 @pytest.mark.parametrize("size", [(2, 2), (66, 34), (854, 480), (1918, 974), (270, 480)])
 def test_frames_of_any_even_size(size):
     sessions = SessionCache(ModelsConfig(providers="cpu"))
-    pipeline = Pipeline(Config(), sessions, ManualClock(), cover=cover_frame)
-    pipeline.warm_up(*size)
+    pipeline = Pipeline(Config(), sessions, ManualClock(), SERVICES)
+    pipeline.warm_up(size[0], size[1], create_job_token())
     assert pipeline.process(create_frame(*size), create_job_token()).vouched
 
 
 @pytest.mark.parametrize("every_frame", [False, True])
 def test_with_the_real_network_one_session_serves_all_frames(every_frame):
     sessions = SessionCache(ModelsConfig(providers="cpu"))
-    pipeline = Pipeline(
-        Config(), sessions, ManualClock(), cover=cover_frame, every_frame=every_frame
-    )
-    pipeline.warm_up(640, 360)
+    pipeline = Pipeline(Config(), sessions, ManualClock(), SERVICES, every_frame=every_frame)
+    pipeline.warm_up(640, 360, create_job_token())
     assert sessions.created == 1
     ids = []
     for index in range(24):
@@ -246,7 +248,7 @@ def test_with_the_real_network_one_session_serves_all_frames(every_frame):
 def test_blazeface_is_a_name_in_the_configuration():
     config = Config(detect=DetectConfig(model="blazeface_full_192"))
     sessions = SessionCache(ModelsConfig(providers="cpu"))
-    pipeline = Pipeline(config, sessions, ManualClock(), cover=cover_frame)
+    pipeline = Pipeline(config, sessions, ManualClock(), SERVICES)
     frame, truth = draw_head()
     outcome = pipeline.process(frame, create_job_token())
     assert is_hidden(outcome, truth)
@@ -256,16 +258,14 @@ def test_what_cannot_be_used_is_told_at_the_start():
     sessions = SessionCache(ModelsConfig(providers="cpu"))
     wrong = msgspec.structs.replace(Config(), detect=DetectConfig(model="centrface"))
     with pytest.raises(ModelError, match="did you mean centerface"):
-        Pipeline(wrong, sessions, ManualClock(), cover=cover_frame)
+        Pipeline(wrong, sessions, ManualClock(), SERVICES).prepare(create_job_token())
     wrong = msgspec.structs.replace(Config(), blur=BlurConfig(style="picture"))
     with pytest.raises(ConfigError, match="no picture is named"):
-        Pipeline(wrong, sessions, ManualClock(), cover=cover_frame)
+        Pipeline(wrong, sessions, ManualClock(), SERVICES).prepare(create_job_token())
 
 
 def test_an_operation_that_comes_later_and_cannot_be_had_covers_the_frame():
-    pipeline = Pipeline(
-        Config(), CountingSessions(), ManualClock(), cover=cover_frame, operations=()
-    )
+    pipeline = Pipeline(Config(), CountingSessions(), ManualClock(), SERVICES)
     frame, _ = draw_head()
     outcome = pipeline.process(frame, create_job_token())
     assert (outcome.vouched, outcome.covered_whole) == (False, True)

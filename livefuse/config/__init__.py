@@ -7,148 +7,69 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
+from livefuse.config.faces import (
+    AlignConfig,
+    BackgroundConfig,
+    BeautifyConfig,
+    BlurConfig,
+    DetectConfig,
+    EnhanceConfig,
+    IdentifyConfig,
+    MaskConfig,
+    PipelineConfig,
+    PuppetConfig,
+    SwapConfig,
+    TrackConfig,
+)
+from livefuse.config.media import (
+    AudioConfig,
+    EncodeConfig,
+    HttpConfig,
+    IngestConfig,
+    LogConfig,
+    RecordConfig,
+    RingConfig,
+    RtmpConfig,
+)
+from livefuse.config.system import MarkConfig, ModelsConfig, SafetyConfig
+from livefuse.config.values import Mode
 from livefuse.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-Threads = Annotated[int, msgspec.Meta(ge=1, le=64)]
-Places = Annotated[int, msgspec.Meta(ge=1, le=64)]
-Kbps = Annotated[int, msgspec.Meta(ge=1, le=500_000)]
-Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
-OffsetMs = Annotated[int, msgspec.Meta(ge=-10_000, le=10_000)]
-NonNegative = Annotated[int, msgspec.Meta(ge=0)]
-Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
-Mode = Literal["auto", "live", "every_frame"]
-
-
-class IngestConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Frames in."""
-
-    open_timeout_ms: Positive = 5000
-    read_timeout_ms: Positive = 5000
-    rtsp_transport: Literal["tcp", "udp"] = "tcp"
-    probe_bytes: Positive = 200_000
-    analyze_ms: NonNegative = 500
-    hardware: Literal["auto", "none"] = "auto"
-    decode_threads: Threads = 1
-    canvas: Annotated[str, msgspec.Meta(pattern=r"^(source|[1-9]\d{1,4}x[1-9]\d{1,4})$")] = "source"
-    reconnect_min_ms: Positive = 1000
-    reconnect_max_ms: Positive = 30_000
-    camera_size: Annotated[str, msgspec.Meta(pattern=r"^[1-9]\d{1,4}x[1-9]\d{1,4}$")] = "1280x720"
-    camera_fps: Positive = 30
-    audio: bool = True
-    tls_verify: bool = True
-    ca_file: str = ""
-
-
-class RingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Between the stages."""
-
-    mode: Mode = "auto"
-    capacity: Places = 2
-
-
-class DetectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Finding faces."""
-
-    model: str = "centerface"
-    input_long_side: Positive = 384
-    light_input_long_side: Positive = 224
-    every_n: Positive = 3
-    full_every_n: Positive = 30
-    threads: Threads = 1
-    every_frame_input_long_side: Positive = 640
-    every_frame_light_input_long_side: Positive = 320
-    every_frame_every_n: Positive = 10
-    every_frame_threads: Threads = 2
-    min_score: Share = 0.5
-    keep_score: Share = 0.3
-
-
-class TrackConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Following faces between detections."""
-
-    hold_frames: NonNegative = 15
-    change_level: Annotated[float, msgspec.Meta(ge=0.0)] = 18.0
-    smooth_min_cutoff_hz: Annotated[float, msgspec.Meta(gt=0.0)] = 1.5
-    smooth_beta: Annotated[float, msgspec.Meta(ge=0.0)] = 6.0
-
-
-class BlurConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Covering faces."""
-
-    style: Literal["gaussian", "mosaic", "solid", "picture"] = "gaussian"
-    strength: Share = 0.8
-    size: Annotated[float, msgspec.Meta(ge=0.5, le=4.0)] = 1.35
-    feather: Share = 0.15
-    colour: Annotated[str, msgspec.Meta(pattern=r"^#[0-9a-fA-F]{6}$")] = "#202020"
-    picture: str = ""
-
-
-class EncodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The one encode."""
-
-    encoder: Literal["auto", "libx264", "h264_nvenc", "h264_qsv", "h264_vaapi"] = "auto"
-    preset: Literal["ultrafast", "superfast", "veryfast", "faster", "fast", "medium"] = "superfast"
-    bitrate_kbps: Kbps = 2500
-    keyframe_interval_s: Annotated[float, msgspec.Meta(gt=0.0, le=10.0)] = 2.0
-    threads: Threads = 2
-    every_frame_threads: Threads = 1
-
-
-class AudioConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Sound."""
-
-    bitrate_kbps: Kbps = 128
-    offset_ms: OffsetMs = 0
-
-
-class RtmpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Pushing to a remote server."""
-
-    stall_ms: Positive = 2000
-    connect_timeout_ms: Positive = 5000
-    backoff_min_ms: Positive = 500
-    backoff_max_ms: Positive = 30_000
-    queue_packets: Positive = 120
-
-
-class RecordConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Writing files."""
-
-    queue_packets: Positive = 600
-    overwrite: bool = False
-
-
-class HttpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The address where players and people look in."""
-
-    enabled: bool = True
-    host: str = "127.0.0.1"
-    port: Port = 8090
-    viewer_queue_bytes: Positive = 4_000_000
-    max_viewers: Positive = 32
-
-
-class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Network files."""
-
-    folder: str = ""
-    providers: Literal["auto", "cpu", "cuda", "tensorrt"] = "auto"
-
-
-class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Logs, on standard error."""
-
-    level: Literal["debug", "info", "warning", "error"] = "info"
-    form: Literal["text", "json"] = "text"
+__all__ = [
+    "AlignConfig",
+    "AudioConfig",
+    "BackgroundConfig",
+    "BeautifyConfig",
+    "BlurConfig",
+    "Config",
+    "DetectConfig",
+    "EncodeConfig",
+    "EnhanceConfig",
+    "HttpConfig",
+    "IdentifyConfig",
+    "IngestConfig",
+    "LogConfig",
+    "MarkConfig",
+    "MaskConfig",
+    "Mode",
+    "ModelsConfig",
+    "PipelineConfig",
+    "PuppetConfig",
+    "RecordConfig",
+    "RingConfig",
+    "RtmpConfig",
+    "SafetyConfig",
+    "SwapConfig",
+    "TrackConfig",
+    "load_config",
+]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -156,15 +77,26 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     ingest: IngestConfig = IngestConfig()
     ring: RingConfig = RingConfig()
+    pipeline: PipelineConfig = PipelineConfig()
     detect: DetectConfig = DetectConfig()
     track: TrackConfig = TrackConfig()
+    align: AlignConfig = AlignConfig()
+    identify: IdentifyConfig = IdentifyConfig()
+    background: BackgroundConfig = BackgroundConfig()
+    swap: SwapConfig = SwapConfig()
+    puppet: PuppetConfig = PuppetConfig()
+    beautify: BeautifyConfig = BeautifyConfig()
+    enhance: EnhanceConfig = EnhanceConfig()
+    mask: MaskConfig = MaskConfig()
     blur: BlurConfig = BlurConfig()
     encode: EncodeConfig = EncodeConfig()
+    mark: MarkConfig = MarkConfig()
     audio: AudioConfig = AudioConfig()
     rtmp: RtmpConfig = RtmpConfig()
     record: RecordConfig = RecordConfig()
     http: HttpConfig = HttpConfig()
     models: ModelsConfig = ModelsConfig()
+    safety: SafetyConfig = SafetyConfig()
     log: LogConfig = LogConfig()
 
 

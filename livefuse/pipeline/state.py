@@ -1,0 +1,117 @@
+"""What the steps of one frame write for one another, and what a step is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from livefuse.config import Config
+    from livefuse.face import Face, KnownFace, SourceFace, Track
+    from livefuse.frame import Frame
+    from livefuse.geometry import Ellipse
+    from livefuse.runtime.session import SessionCache
+    from livefuse.token import Token
+
+
+@dataclass(slots=True)
+class FrameState:
+    """One frame on its way through the steps. Lives as long as the frame's turn.
+
+    `dt_s` is the time since the frame before; `is_cut`: nothing before it shows the same scene.
+    `covers`: ellipses (px) within which nothing of the frame is left. `cover_reason` asks for the
+    whole picture to be covered. A step says in `did`, in a few words, what it did.
+    """
+
+    frame: Frame
+    token: Token
+    dt_s: float = 1 / 30
+    is_cut: bool = False
+    faces: list[Face] = field(default_factory=list)
+    covers: tuple[Ellipse, ...] = ()
+    cover_reason: str = ""
+    did: str = ""
+    error: str = ""
+    times: list[tuple[str, float]] = field(default_factory=list)
+
+    @property
+    def chosen(self) -> list[Face]:
+        """The faces that the token's selector picked."""
+        return [face for face in self.faces if face.chosen]
+
+
+@dataclass(slots=True, frozen=True)
+class Outcome:
+    """What was done to a frame.
+
+    `vouched`: every step did its work. `covered_whole`: nothing of the picture can be seen, because
+    of `reason` (`lost_face`, `step_failed`); `error` tells more. `steps` are (name, ms). Inside
+    `covers` (px) nothing of the frame is left.
+    """
+
+    token: Token
+    vouched: bool
+    faces: tuple[Track, ...] = ()
+    steps: tuple[tuple[str, float], ...] = ()
+    covered_whole: bool = False
+    reason: str = ""
+    error: str = ""
+    covers: tuple[Ellipse, ...] = field(default=())
+
+
+class Step(Protocol):
+    """One operation. Keeps what it needs from frame to frame; frames come in order."""
+
+    def prepare(self, token: Token) -> None:
+        """Load and build what `token` asks for, and run each network once; may take its time.
+
+        Called before the first frame, from another thread than `run`.
+
+        Raises:
+            LivefuseError: what is asked for cannot be had, in words for a user.
+        """
+        ...
+
+    def run(self, state: FrameState) -> None:
+        """Do it, and say what was done in `state.did`. Any exception means: not vouched for.
+
+        Never loads or builds: what a changed token asks for is made aside, and the old shown
+        meanwhile.
+        """
+        ...
+
+    def reset(self) -> None:
+        """Forget the frames so far; the next one is the first."""
+        ...
+
+
+@dataclass(slots=True, frozen=True)
+class Services:
+    """What a pipeline is given from outside.
+
+    `cover` hides a whole picture (safety.cover). `load_source` gives the face that a token's
+    `source_face` names, once its consent has been checked; `list_gallery` the people who are known
+    by name.
+    """
+
+    cover: Callable[[Frame], None]
+    load_source: Callable[[str], SourceFace]
+    list_gallery: Callable[[], tuple[KnownFace, ...]]
+
+
+@dataclass(slots=True, frozen=True)
+class StepContext:
+    """What a step is made from.
+
+    `aside` runs work off the frame's thread, one piece after the other (in `every_frame` mode
+    right away, so that replays repeat).
+    """
+
+    config: Config
+    sessions: SessionCache
+    every_frame: bool
+    aside: Executor
+    services: Services
