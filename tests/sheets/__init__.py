@@ -1,0 +1,1 @@
+"""Contact sheets: what the effects look like, drawn so that people can look at them."""
