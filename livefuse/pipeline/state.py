@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from livefuse.config import Config
     from livefuse.face import Face, KnownFace, SourceFace, Track
     from livefuse.frame import Frame
@@ -24,6 +27,7 @@ class FrameState:
     `dt_s` is the time since the frame before; `is_cut`: nothing before it shows the same scene.
     `covers`: ellipses (px) within which nothing of the frame is left. `cover_reason` asks for the
     whole picture to be covered. A step says in `did`, in a few words, what it did.
+    `person_mask` is uint8, the whole picture in a smaller size: 255 is person.
     """
 
     frame: Frame
@@ -33,6 +37,7 @@ class FrameState:
     faces: list[Face] = field(default_factory=list)
     covers: tuple[Ellipse, ...] = ()
     cover_reason: str = ""
+    person_mask: NDArray[np.uint8] | None = None
     did: str = ""
     error: str = ""
     times: list[tuple[str, float]] = field(default_factory=list)

@@ -19,6 +19,7 @@ from livefuse.frame import TIME_BASE_HZ, create_frame
 from livefuse.pipeline.analysis.align import create_align_step
 from livefuse.pipeline.analysis.detect_step import create_detect_step
 from livefuse.pipeline.aside import create_aside
+from livefuse.pipeline.background_step import create_background_step
 from livefuse.pipeline.effects.blur import create_blur_step
 from livefuse.pipeline.state import FrameState, Outcome, Services, Step, StepContext
 from livefuse.token import COVERING, GENERATING, Token
@@ -37,6 +38,7 @@ _MAX_DT_S: Final = 0.5
 STEPS: Final[dict[str, Callable[[StepContext], Step]]] = {
     "detect": create_detect_step,
     "align": create_align_step,
+    "background": create_background_step,
     "blur": create_blur_step,
 }
 
