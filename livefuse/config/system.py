@@ -11,6 +11,9 @@ class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Network files."""
 
     folder: str = ""
+    packs: str = ""
+    mirror: str = ""
+    offline: bool = False
     providers: Literal["auto", "cpu", "cuda", "tensorrt"] = "auto"
 
 

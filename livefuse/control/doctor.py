@@ -110,6 +110,8 @@ def _check_models(config: Config) -> list[Check]:
     registry = load_registry(config.models)
     checks: list[Check] = []
     for model in registry.list_models():
+        if not (model.embedded or registry.is_present(model.name)):
+            continue
         try:
             registry.verify_model(model.name)
             checks.append(Check("ok", "model", f"{model.name}, {model.licence}"))
