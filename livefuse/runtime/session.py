@@ -41,6 +41,11 @@ class Network:
         self.provider = provider
         self.input_names = tuple(str(item.name) for item in session.get_inputs())
         self.output_names = tuple(str(item.name) for item in session.get_outputs())
+        # A free dimension (any batch, any size) is -1.
+        self.input_shapes = tuple(
+            tuple(side if isinstance(side, int) else -1 for side in item.shape)
+            for item in session.get_inputs()
+        )
 
     def run(self, feeds: dict[str, NDArray[np.float32]]) -> list[NDArray[np.float32]]:
         """Return the outputs in `output_names`' order.
