@@ -15,6 +15,11 @@ class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     mirror: str = ""
     offline: bool = False
     providers: Literal["auto", "cpu", "cuda", "tensorrt"] = "auto"
+    device: Annotated[int, msgspec.Meta(ge=0, le=63)] = 0
+    precision: Literal["auto", "fp32", "fp16", "int8"] = "auto"
+    gpu_memory_mb: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 4096
+    max_batch: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
+    cache_folder: str = ""
 
 
 class MarkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
