@@ -11,52 +11,34 @@ Threads of a job, all daemon, all ended by `stop`:
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from livefuse.clock import NS_PER_S, Clock
 from livefuse.errors import JobError, LivefuseError
-from livefuse.ingest import create_ingest, is_live_url
+from livefuse.ingest import create_ingest
 from livefuse.publish import is_file_url
 from livefuse.publish.fanout import FanOut
 from livefuse.redact import redact_text, redact_url
 from livefuse.stages import Stages, start_stage
 from livefuse.telemetry import Statistics, Telemetry, get_logger
-from livefuse.token import Token, TokenCell, create_token
+from livefuse.token import Token, TokenCell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from livefuse.config import Config, Mode
+    from livefuse.config import Config
     from livefuse.frame import Frame
     from livefuse.ingest.base import InputState, MediaInfo
     from livefuse.packet import Packet
     from livefuse.pipeline.steps import Pipeline
     from livefuse.publish.flv import LiveStream
     from livefuse.ring import RingMode
+    from livefuse.spec import JobSpec
 
 JobState = Literal["connecting", "running", "stopping", "stopped", "failed"]
 _JOIN_S, _FINISH_S = 2.0, 60.0  # a stop is short; a file that is to be whole gets its time
-
-
-@dataclass(slots=True, frozen=True)
-class JobSpec:
-    """What a job is asked to do. The URLs may hold secrets: print them only through `redact`."""
-
-    source: str
-    targets: tuple[str, ...]
-    operations: tuple[str, ...]
-    mode: Mode = "auto"
-
-
-def choose_mode(spec: JobSpec) -> RingMode:
-    """Return `every_frame` from file to file, else `live`, unless the spec says."""
-    if spec.mode != "auto":
-        return spec.mode
-    offline = not is_live_url(spec.source) and bool(spec.targets)
-    return "every_frame" if offline and all(map(is_file_url, spec.targets)) else "live"
 
 
 class Job:
@@ -80,9 +62,9 @@ class Job:
     ) -> None:
         self.job_id = job_id
         self.spec = spec
-        self.mode = choose_mode(spec)
+        self.mode = spec.choose_mode()
         self.telemetry = Telemetry(clock)
-        self.token = TokenCell(create_token(spec.operations, now_epoch_s=clock.epoch_s()))
+        self.token = TokenCell(spec.create_token(clock.epoch_s()))
         self.error: LivefuseError | None = None
         self.state: JobState = "connecting"
         self.input_state: InputState = "connecting"
@@ -238,16 +220,15 @@ class Job:
     def _open(self, media: MediaInfo, pipeline: Pipeline) -> list[threading.Thread]:
         """Bring up what stands behind the input and start the stages."""
         pipeline.warm_up(media.width, media.height, self.token.get())
-        stages = self._stages = Stages(self._config, media, self.mode, self.telemetry, self._fanout)
+        stages = self._stages = Stages(
+            self._config, media, self.mode, self.telemetry, self._fanout, self.job_id
+        )
         self._fanout.open(stages.streams)
         self.state = "running"
         self._is_ready.set()
         self._has_started.set()
-        return [
-            self._spawn("pipeline", lambda: stages.run_pipeline(pipeline, self.token)),
-            self._spawn("encode", stages.run_encoder),
-            self._spawn("audio", stages.run_audio),
-        ]
+        loops = stages.list_loops(pipeline, self.token)
+        return [self._spawn(name, run) for name, run in loops.items()]
 
     def _close(self, threads: list[threading.Thread]) -> None:
         """Take everything down from the input on, each stage finishing what it has."""

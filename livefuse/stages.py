@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -15,8 +16,10 @@ from livefuse.clock import NS_PER_MS, NS_PER_S, Clock
 from livefuse.errors import JobError, LivefuseError
 from livefuse.frame import TIME_BASE_HZ, Frame, FramePool
 from livefuse.packet import Packet, StreamsInfo
+from livefuse.pipeline.conveyor import MAX_PARTS, Conveyor
 from livefuse.publish.audio import AudioTrack
 from livefuse.publish.encode import VideoEncoder
+from livefuse.publish.mark import Label, SeiStamp
 from livefuse.redact import redact_text
 from livefuse.ring import Ring, RingClosed, RingMode
 from livefuse.telemetry import get_logger
@@ -26,10 +29,11 @@ if TYPE_CHECKING:
 
     from livefuse.config import Config
     from livefuse.ingest.base import MediaInfo
+    from livefuse.pipeline.state import Outcome
     from livefuse.pipeline.steps import Pipeline
     from livefuse.publish.fanout import FanOut
     from livefuse.telemetry import Telemetry
-    from livefuse.token import TokenCell
+    from livefuse.token import Token, TokenCell
 
 _AUDIO_PACKETS: Final = 256
 
@@ -44,6 +48,7 @@ class Stages:
         mode: RingMode,
         telemetry: Telemetry,
         fanout: FanOut,
+        job_id: str,
     ) -> None:
         encode = config.encode
         if mode == "every_frame":
@@ -56,8 +61,12 @@ class Stages:
             video=self.encoder.info,
             audio=self.audio_track.info if self.audio_track is not None else None,
         )
-        # One frame for each place in the two rings, one for each of three threads, one to spare.
-        self._pool = FramePool(media.width, media.height, 2 * config.ring.capacity + 4)
+        self._parts = min(config.pipeline.execution_threads, MAX_PARTS)
+        # One frame for each place in the two rings, two for each part of the pipeline (at work,
+        # waiting for the next), one each for decoder and encoder, one to spare.
+        self._pool = FramePool(
+            media.width, media.height, 2 * config.ring.capacity + 2 * self._parts + 2
+        )
         self._arrived: Ring[Frame] = Ring(
             config.ring.capacity,
             mode=mode,
@@ -77,7 +86,11 @@ class Stages:
         self._fanout = fanout
         self._log = get_logger("stages")
         self._told_ns = -NS_PER_S
+        self._label = Label(config.mark)
+        self._stamp = SeiStamp(job_id)
+        self._has_generated = False
         self.faces = 0
+        self.last_token: Token | None = None
 
     # Fed by the decode thread.
 
@@ -110,23 +123,40 @@ class Stages:
 
     # The loops.
 
-    def run_pipeline(self, pipeline: Pipeline, token: TokenCell) -> None:
+    def list_loops(self, pipeline: Pipeline, token: TokenCell) -> dict[str, Callable[[], None]]:
+        """Return what the threads of these stages run, by name, in the order of a frame's way."""
+
+        def take() -> tuple[Frame, Token]:
+            frame = self._arrived.take()
+            self._observe("queue", frame.arrival_ns)
+            return frame, token.get()
+
+        conveyor = Conveyor(pipeline, self._parts, take, self._note_outcome)
+        loops: dict[str, Callable[[], None]] = {}
+        for index in range(self._parts):
+            name = "pipeline" if index == 0 else f"pipeline-{index + 1}"
+            loops[name] = partial(self._run_part, conveyor, index)
+        return loops | {"encode": self.run_encoder, "audio": self.run_audio}
+
+    def _run_part(self, conveyor: Conveyor, index: int) -> None:
         """Edit frames in place, oldest first, until the input has ended."""
         try:
-            while True:
-                frame = self._arrived.take()
-                self._observe("queue", frame.arrival_ns)
-                outcome = pipeline.process(frame, token.get())
-                for step, took_ms in outcome.steps:
-                    self._telemetry.observe_step(step, took_ms)
-                self.faces = len(outcome.faces)
-                if outcome.covered_whole:
-                    self._telemetry.count(f"covered_{outcome.reason}")
-                if outcome.error:
-                    self._tell_failure(outcome.error)
-                self._treated.put(frame)
+            conveyor.run_part(index)
         finally:
-            self._treated.close()
+            if index == self._parts - 1:
+                self._treated.close()
+                conveyor.close()
+
+    def _note_outcome(self, frame: Frame, outcome: Outcome) -> None:
+        for step, took_ms in outcome.steps:
+            self._telemetry.observe_step(step, took_ms)
+        self.faces = len(outcome.faces)
+        self.last_token = outcome.token
+        if outcome.covered_whole:
+            self._telemetry.count(f"covered_{outcome.reason}")
+        if outcome.error:
+            self._tell_failure(outcome.error)
+        self._treated.put(frame)
 
     def run_encoder(self) -> None:
         """Encode each frame once for all outputs and give it back to the pool."""
@@ -134,9 +164,10 @@ class Stages:
             while True:
                 frame = self._treated.take()
                 started_ns = self._clock.now_ns()
+                self._mark(frame)
                 self._fanout.show(frame)
                 for packet in self.encoder.encode(frame):
-                    self._fanout.send(packet)
+                    self._send_picture(packet)
                 self._observe("encode", started_ns)
                 added_ns = self._clock.now_ns() - frame.arrival_ns
                 self._telemetry.latency.add(added_ns / NS_PER_MS)
@@ -144,9 +175,20 @@ class Stages:
                 self._pool.release(frame)
         except RingClosed:
             for packet in self.encoder.flush():
-                self._fanout.send(packet)
+                self._send_picture(packet)
         finally:
             self._treated.close(discard=True)  # nobody takes any more: the pipeline must not wait
+
+    def _mark(self, frame: Frame) -> None:
+        """Draw the label over what was generated: after all else, before anything leaves."""
+        if frame.is_generated:
+            self._has_generated = True
+            self._label.draw(frame)
+
+    def _send_picture(self, packet: Packet) -> None:
+        if self._has_generated:
+            packet = self._stamp.stamp(packet, self._clock.epoch_s())
+        self._fanout.send(packet)
 
     def run_audio(self) -> None:
         """Relay or transcode sound; it never waits for pictures, the muxers join both by PTS."""

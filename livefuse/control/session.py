@@ -16,14 +16,15 @@ from livefuse.control.console import complain, say
 from livefuse.control.figures import merge_last, write_atomically
 from livefuse.control.outputs import OutputWatch, explain_lost_files, is_all_lost
 from livefuse.control.panel import REFRESH_S, Reporter, create_reporter, format_end
-from livefuse.job import Job, JobSpec
 from livefuse.redact import redact_text
+from livefuse.spec import JobSpec
 from livefuse.telemetry import set_up_logging
 from livefuse.workers.local import Worker
 
 if TYPE_CHECKING:
     from livefuse.control.http import HttpServer
     from livefuse.control.requests import RunRequest
+    from livefuse.job import Job
     from livefuse.telemetry import Statistics
 
 JOB_ID: Final = "main"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from livefuse.errors import JobError
-from livefuse.job import Job, JobSpec
+from livefuse.job import Job
 from livefuse.pipeline.state import Services
 from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import Config
     from livefuse.ring import RingMode
+    from livefuse.spec import JobSpec
     from livefuse.token import Token
 
 

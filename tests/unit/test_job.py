@@ -9,9 +9,10 @@ import pytest
 from livefuse.clock import SystemClock
 from livefuse.config import Config, HttpConfig
 from livefuse.errors import JobError, ModelError, PublishError
-from livefuse.job import Job, JobSpec
+from livefuse.job import Job
 from livefuse.pipeline.state import Outcome
 from livefuse.publish.encode import VideoEncoder
+from livefuse.spec import JobSpec
 from livefuse.stages import Stages
 
 SECRET = "hunter2"

@@ -16,7 +16,7 @@ from livefuse.clock import SystemClock
 from livefuse.config import load_config
 from livefuse.frame import create_frame
 from livefuse.ingest.scene.talking_head import TalkingHead
-from livefuse.job import JobSpec
+from livefuse.spec import JobSpec
 from livefuse.pipeline.steps import Pipeline
 from livefuse.workers.local import Worker
 from tests.clips import write_clip

@@ -1,0 +1,96 @@
+"""Several frames in the pipeline at once: one is analysed while the one before is painted.
+
+The operations are cut into parts by rank; each part is one thread's work and takes one frame at a
+time, so every step still sees all frames in order. With `n` parts the rate is that of the slowest
+part instead of that of their sum; the delay of a frame stays their sum.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from livefuse.ring import Ring
+from livefuse.token import OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from livefuse.frame import Frame
+    from livefuse.pipeline.state import FrameState, Outcome
+    from livefuse.pipeline.steps import Pipeline
+    from livefuse.token import Token
+
+# For each number of parts, the rank at which each part begins.
+_FIRST_RANKS: Final[dict[int, tuple[int, ...]]] = {
+    1: (0,),
+    2: (0, 3),
+    3: (0, 3, 5),
+    4: (0, 1, 3, 5),
+    5: (0, 1, 2, 4, 5),
+    6: (0, 1, 2, 3, 4, 5),
+}
+MAX_PARTS: Final = max(_FIRST_RANKS)
+
+
+class Conveyor:
+    """Moves frames through a pipeline, each part in a thread that calls `run_part`."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        threads: int,
+        take: Callable[[], tuple[Frame, Token]],
+        give: Callable[[Frame, Outcome], None],
+    ) -> None:
+        """Use at most `threads` parts. `take` waits for the next frame, `give` has it when done.
+
+        Both may raise RingClosed, which ends the part.
+        """
+        self.parts = min(threads, MAX_PARTS)
+        first_ranks = _FIRST_RANKS[self.parts]
+        self._part_of = {
+            name: sum(rank >= first for first in first_ranks) - 1
+            for name, rank in OPERATIONS.items()
+        }
+        self._pipeline = pipeline
+        self._take = take
+        self._give = give
+        # A frame waits for the next part, it is not dropped: that is for the ring before the first.
+        self._rings: list[Ring[FrameState]] = [
+            Ring(1, mode="every_frame") for _ in range(self.parts - 1)
+        ]
+
+    def run_part(self, index: int) -> None:
+        """Work until there are no more frames; finish those that wait.
+
+        Raises:
+            RingClosed: the end.
+        """
+        try:
+            while True:
+                state = self._next(index)
+                for name in state.token.operations:
+                    if self._part_of[name] == index:
+                        self._pipeline.run_step(state, name)
+                self._pass_on(index, state)
+        finally:
+            if index:
+                self._rings[index - 1].close(discard=True)  # the part before must not wait
+            if index < len(self._rings):
+                self._rings[index].close()
+
+    def close(self) -> None:
+        """End the pipeline's side work."""
+        self._pipeline.close()
+
+    def _next(self, index: int) -> FrameState:
+        if index:
+            return self._rings[index - 1].take()
+        frame, token = self._take()
+        return self._pipeline.begin(frame, token)
+
+    def _pass_on(self, index: int, state: FrameState) -> None:
+        if index < len(self._rings):
+            self._rings[index].put(state)
+        else:
+            self._give(state.frame, self._pipeline.finish(state))
