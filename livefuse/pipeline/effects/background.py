@@ -71,9 +71,10 @@ class Background:
 
     def _blur(self, small: Frame, person: NDArray[np.uint8]) -> Planes:
         side = _BOX * self._strength * small.height
-        weight = cv2.subtract(_WEIGHT, cv2.multiply(person, 1 / 255, dtype=cv2.CV_32F))
+        weight = np.multiply(person, np.float32(-1 / 255), dtype=np.float32)
+        weight += np.float32(_WEIGHT)
         luma = _blur_weighted(small.y, weight, side)
-        half = cv2.resize(weight, (small.width // 2, small.height // 2))
+        half = np.asarray(cv2.resize(weight, (small.width // 2, small.height // 2)), np.float32)
         u, v = (_blur_weighted(plane, half, side / 2) for plane in (small.u, small.v))
         return luma, u, v
 
@@ -153,6 +154,9 @@ def create_planes(bgr: NDArray[np.uint8], colour: Colour) -> Planes:
     luma = convert_colour((red, green, blue), colour)[0]
     height, width = luma.shape
     small = (width // 2, height // 2)
-    half = [cv2.resize(p, small, interpolation=cv2.INTER_AREA) for p in (red, green, blue)]
-    _, u, v = convert_colour((half[0], half[1], half[2]), colour)  # type: ignore[type-var] # arrays
+    half = [
+        np.asarray(cv2.resize(plane, small, interpolation=cv2.INTER_AREA), np.uint8)
+        for plane in (red, green, blue)
+    ]
+    _, u, v = convert_colour((half[0], half[1], half[2]), colour)
     return luma, u, v
