@@ -1,0 +1,32 @@
+"""One token, many threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from livefuse.token.token import Token
+
+
+class TokenCell:
+    """One token shared by many threads: reading is one reference, updates lose nothing."""
+
+    def __init__(self, token: Token) -> None:
+        self._token = token
+        self._lock = threading.Lock()
+
+    def get(self) -> Token:
+        """Return the current token; never waits."""
+        return self._token
+
+    def update(self, change: Callable[[Token], Token]) -> Token:
+        """Replace the token by `change(token)`; concurrent updates follow one another.
+
+        When `change` raises, the token stays as it was.
+        """
+        with self._lock:
+            self._token = change(self._token)
+            return self._token
