@@ -30,6 +30,7 @@ class DetectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     every_frame_threads: Threads = 2
     min_score: Share = 0.5
     keep_score: Share = 0.3
+    rotations: bool = False
 
 
 class TrackConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,6 +46,7 @@ class AlignConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Landmarks."""
 
     model: str = "facemesh_attention_478"
+    extra: tuple[str, ...] = ()
     threads: Threads = 1
     smooth_min_cutoff_hz: AboveZero = 1.0
     smooth_beta: Amount = 60.0

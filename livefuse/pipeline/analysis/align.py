@@ -1,8 +1,13 @@
-"""Landmarks: a mesh of each face, calm when the face rests and quick when it moves."""
+"""Landmarks: a mesh of each face, calm when the face rests and quick when it moves.
+
+A face's mesh is sought where it was in the frame before, so a mesh may wander onto something else
+with the track none the wiser. Both are compared in every frame: when they part, or the network
+says that there is no face, the search begins anew from the track's box.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -12,19 +17,34 @@ from livefuse.pipeline.analysis.facemesh import (
     MeshCrop,
     create_crop_by_box,
     create_crop_by_mesh,
+    follow_crop,
 )
+from livefuse.pipeline.analysis.pose import compute_pose, measure_width
 from livefuse.pipeline.analysis.smooth import OneEuroFilter
+from livefuse.pipeline.landmarks import convert_mesh_to_5
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from livefuse.config import AlignConfig
-    from livefuse.face import Face
+    from livefuse.face import Face, Track
     from livefuse.frame import Frame
     from livefuse.pipeline.state import FrameState, StepContext
     from livefuse.token import Token
 
-_MIN_SCORE: Final = 0.5
+_BEGIN_SCORE: Final = 0.5
+_KEEP_SCORE: Final = 0.3
+_SPEED_CUTOFF_HZ: Final = 1.0
+# Mesh and track may differ by this share of the face's width, and in size by this factor.
+_MAX_APART: Final = 0.35
+_MAX_RATIO: Final = 1.6
+_JUMP: Final = 0.05  # of the crop's side: a track that moved more takes the crop along
+
+
+class _Found(NamedTuple):
+    mesh: NDArray[np.float32]
+    score: float
+    crop: MeshCrop
 
 
 class _Aligned:
@@ -32,11 +52,19 @@ class _Aligned:
 
     def __init__(self, config: AlignConfig) -> None:
         self.crop: MeshCrop | None = None
-        self.filter = OneEuroFilter(config.smooth_min_cutoff_hz, config.smooth_beta)
+        self.centre = (0.0, 0.0)
+        self.filter = OneEuroFilter(
+            config.smooth_min_cutoff_hz, config.smooth_beta, _SPEED_CUTOFF_HZ
+        )
+
+    def restart(self) -> None:
+        """Forget where the face was."""
+        self.crop = None
+        self.filter.reset()
 
 
 class AlignStep:
-    """A mesh for each face. See `state.Step`."""
+    """A mesh, five points and the pose of each face. See `state.Step`."""
 
     def __init__(self, mesh: FaceMesh, config: AlignConfig) -> None:
         self._mesh = mesh
@@ -54,25 +82,82 @@ class AlignStep:
         ids = {face.track.track_id for face in state.faces}
         self._kept = {key: kept for key, kept in self._kept.items() if key in ids}
         for face in state.faces:
-            face.mesh = self._align(state.frame, face, state.dt_s)
+            self._align(state.frame, face, state.dt_s)
         state.did = f"aligned {sum(face.mesh is not None for face in state.faces)}"
 
     def reset(self) -> None:
         """See `Step.reset`."""
         self._kept.clear()
 
-    def _align(self, frame: Frame, face: Face, dt_s: float) -> NDArray[np.float32] | None:
+    def _align(self, frame: Frame, face: Face, dt_s: float) -> None:
+        """Fill the slots of `face`; without a mesh that can be trusted they stay empty."""
         track = face.track
-        kept = self._kept.setdefault(track.track_id, _Aligned(self._config))
-        crop = kept.crop or create_crop_by_box(track.box, track.roll_rad)
-        mesh, score = self._mesh.find(frame, crop)
-        if score < _MIN_SCORE:
-            self._kept.pop(track.track_id)
+        kept = self._kept.get(track.track_id)
+        if kept is None:
+            kept = self._kept[track.track_id] = _Aligned(self._config)
+        found = self._follow(frame, kept, track)
+        if found is None:
+            kept.restart()
+            found = self._begin(frame, track)
+        kept.centre = _find_centre(track)
+        if found is None:
+            return
+        wanted = create_crop_by_mesh(found.mesh)
+        kept.crop = follow_crop(found.crop, wanted)
+        width = max(measure_width(found.mesh), 1.0)
+        smooth = kept.filter.smooth(found.mesh.reshape(-1).astype(np.float64), dt_s, width)
+        face.mesh = smooth.reshape(found.mesh.shape).astype(np.float32)
+        face.landmarks[5] = convert_mesh_to_5(face.mesh)
+        face.pose_rad = compute_pose(face.mesh)
+
+    def _follow(self, frame: Frame, kept: _Aligned, track: Track) -> _Found | None:
+        """Look where the face was; None: not there any more, or never seen."""
+        if kept.crop is None:
             return None
-        kept.crop = create_crop_by_mesh(mesh)
-        width = float(np.linalg.norm(mesh[454] - mesh[234]))
-        smooth = kept.filter.smooth(mesh.reshape(-1).astype(np.float64), dt_s, max(width, 1.0))
-        return smooth.reshape(mesh.shape).astype(np.float32)
+        crop = kept.crop
+        x, y = _find_centre(track)
+        x, y = x - kept.centre[0], y - kept.centre[1]
+        if max(abs(x), abs(y)) > _JUMP * crop.side:
+            crop = crop._replace(x=crop.x + x, y=crop.y + y)
+        mesh, score = self._mesh.find(frame, crop)
+        if score < _KEEP_SCORE or not is_agreed(mesh, track):
+            return None
+        return _Found(mesh, score, crop)
+
+    def _begin(self, frame: Frame, track: Track) -> _Found | None:
+        """Look in the track's box, then once more where the first look found the face."""
+        crop = create_crop_by_box(track.box, track.roll_rad)
+        mesh, score = self._mesh.find(frame, crop)
+        if score < _KEEP_SCORE:
+            return None
+        crop = create_crop_by_mesh(mesh)
+        mesh, score = self._mesh.find(frame, crop)
+        if score < _BEGIN_SCORE or not is_agreed(mesh, track):
+            return None
+        return _Found(mesh, score, crop)
+
+
+def is_agreed(mesh: NDArray[np.float32], track: Track) -> bool:
+    """Say whether `mesh` lies on the face that `track` follows.
+
+    A track that the detector has lost is a guess and does not count.
+    """
+    if track.missed:
+        return True
+    points = convert_mesh_to_5(mesh)
+    known = track.landmarks5
+    middle, known_middle = points.mean(axis=0), known.mean(axis=0)
+    size = float(np.linalg.norm(points - middle))
+    known_size = float(np.linalg.norm(known - known_middle))
+    if not 1 / _MAX_RATIO <= size / max(known_size, 1e-6) <= _MAX_RATIO:
+        return False
+    apart = float(np.linalg.norm(middle - known_middle))
+    return apart <= _MAX_APART * max(measure_width(mesh), 1.0)
+
+
+def _find_centre(track: Track) -> tuple[float, float]:
+    box = track.box
+    return (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
 
 
 def create_align_step(context: StepContext) -> AlignStep:

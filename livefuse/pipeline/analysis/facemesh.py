@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 SIDE: Final = 192
 _MARGIN: Final = 1.5
 _POINTS: Final = 468
+# A crop stays where it is while the face has moved less: a crop that follows every px makes the
+# network's answer tremble.
+_KEEP_SHIFT: Final = 0.02  # of the crop's side
+_KEEP_GROWTH: Final = 0.03
+_KEEP_TURN_RAD: Final = math.radians(2.0)
+_FOLLOW: Final = 0.7
 
 
 class MeshCrop(NamedTuple):
@@ -57,6 +63,24 @@ def create_crop_by_mesh(mesh: NDArray[np.float32]) -> MeshCrop:
     x, y = ((low + high) / 2).tolist()
     side = _MARGIN * float((high - low).max())
     return MeshCrop(cosine * x - sine * y, sine * x + cosine * y, side, roll)
+
+
+def follow_crop(kept: MeshCrop, wanted: MeshCrop) -> MeshCrop:
+    """Return `kept` while `wanted` is nearly the same, else go most of the way to it."""
+    x, y = wanted.x - kept.x, wanted.y - kept.y
+    turn = math.remainder(wanted.roll_rad - kept.roll_rad, math.tau)
+    if (
+        math.hypot(x, y) <= _KEEP_SHIFT * kept.side
+        and abs(wanted.side / kept.side - 1.0) <= _KEEP_GROWTH
+        and abs(turn) <= _KEEP_TURN_RAD
+    ):
+        return kept
+    return MeshCrop(
+        kept.x + _FOLLOW * x,
+        kept.y + _FOLLOW * y,
+        kept.side + _FOLLOW * (wanted.side - kept.side),
+        kept.roll_rad + _FOLLOW * turn,
+    )
 
 
 class FaceMesh:

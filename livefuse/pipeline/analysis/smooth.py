@@ -21,10 +21,16 @@ _SPEED_CUTOFF_HZ: Final = 3.0
 class OneEuroFilter:
     """Smooths a vector, each component by its own speed in `unit`s a second."""
 
-    def __init__(self, min_cutoff_hz: float, beta: float) -> None:
-        """`beta` is Hz of cut-off gained per unit a second."""
+    def __init__(
+        self, min_cutoff_hz: float, beta: float, speed_cutoff_hz: float = _SPEED_CUTOFF_HZ
+    ) -> None:
+        """`beta` is Hz of cut-off gained per unit a second.
+
+        `speed_cutoff_hz` is that of the low pass on the speed itself.
+        """
         self._min_cutoff_hz = min_cutoff_hz
         self._beta = beta
+        self._speed_cutoff_hz = speed_cutoff_hz
         self._value: NDArray[np.float64] | None = None
         self._speed: NDArray[np.float64] | None = None
 
@@ -34,7 +40,9 @@ class OneEuroFilter:
             self._value, self._speed = value.copy(), np.zeros_like(value)
             return value.copy()
         speed = (value - self._value) / dt_s
-        self._speed = self._speed + _compute_alpha(_SPEED_CUTOFF_HZ, dt_s) * (speed - self._speed)
+        self._speed = self._speed + _compute_alpha(self._speed_cutoff_hz, dt_s) * (
+            speed - self._speed
+        )
         cutoff = self._min_cutoff_hz + self._beta * np.abs(self._speed) / unit
         self._value = self._value + _compute_alpha(cutoff, dt_s) * (value - self._value)
         return self._value.copy()
