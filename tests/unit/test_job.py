@@ -10,10 +10,11 @@ from livefuse.clock import SystemClock
 from livefuse.config import Config, HttpConfig
 from livefuse.errors import JobError, ModelError, PublishError
 from livefuse.job import Job
-from livefuse.pipeline.state import Outcome
+from livefuse.pipeline.steps import Pipeline
 from livefuse.publish.encode import VideoEncoder
 from livefuse.spec import JobSpec
 from livefuse.stages import Stages
+from tests.faces import create_services, share_sessions
 
 SECRET = "hunter2"
 SPEC = JobSpec(
@@ -86,19 +87,17 @@ def test_an_encoder_that_fails_when_the_input_is_over_does_not_hold_up_the_end(
             raise PublishError("the encoder failed")
         return []
 
-    class Through:
+    class Through(Pipeline):
         def warm_up(self, width, height, token):
             pass
 
-        def process(self, frame, token):
-            return Outcome(token, vouched=True)
-
+    through = Through(Config(), share_sessions(), SystemClock(), create_services())
     monkeypatch.setattr(Stages, "end_input", note_end)
     monkeypatch.setattr(VideoEncoder, "encode", fail)
-    # Five frames more: two in each ring, and one in the pipeline's hand.
-    source = "test:?size=64x64&frames=11&audio=0"
+    # Eight frames more: two in each ring, one between the pipeline's parts, one in each hand.
+    source = "test:?size=64x64&frames=14&audio=0"
     spec = JobSpec(source, (str(tmp_path / "out.mkv"),), (), mode="every_frame")
-    job = create_job(lambda mode, token: Through(), spec)
+    job = create_job(lambda mode, token: through, spec)
     job.start()
     assert job.wait(20)
     assert isinstance(job.error, PublishError)

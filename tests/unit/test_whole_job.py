@@ -16,8 +16,8 @@ from livefuse.clock import SystemClock
 from livefuse.config import load_config
 from livefuse.frame import create_frame
 from livefuse.ingest.scene.talking_head import TalkingHead
-from livefuse.spec import JobSpec
 from livefuse.pipeline.steps import Pipeline
+from livefuse.spec import JobSpec
 from livefuse.workers.local import Worker
 from tests.clips import write_clip
 
@@ -68,14 +68,14 @@ def write_heads(path, sizes, frames=9):
 def test_a_size_that_jumps_changes_nothing_for_whoever_watches(tmp_path, monkeypatch):
     """C45: one canvas, one encode, and the face is found at every size."""
     faces = []
-    process = Pipeline.process
+    finish = Pipeline.finish
 
-    def note_faces(self, frame, token):
-        outcome = process(self, frame, token)
+    def note_faces(self, state):
+        outcome = finish(self, state)
         faces.append(len(outcome.faces))
         return outcome
 
-    monkeypatch.setattr(Pipeline, "process", note_faces)
+    monkeypatch.setattr(Pipeline, "finish", note_faces)
     sizes = [(640, 360), (1280, 720), (360, 640), (640, 360)]
     source = write_heads(tmp_path / "in.ts", sizes)
     stats = run_job(source, tmp_path / "out.mkv")
