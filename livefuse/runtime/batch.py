@@ -59,7 +59,7 @@ def split_outputs(outputs: Outputs, rows: Sequence[int]) -> list[Outputs]:
 class _Request:
     """One caller's, from its arrival to its answer. `rows` 0: goes by itself."""
 
-    __slots__ = ("answer", "event", "feeds", "is_alone", "is_leader", "rows", "signature")
+    __slots__ = ("answer", "event", "feeds", "is_leader", "rows", "signature")
 
     def __init__(self, feeds: Feeds) -> None:
         self.feeds = feeds
@@ -68,7 +68,6 @@ class _Request:
         self.event = threading.Event()
         self.answer: Outputs | None = None
         self.is_leader = False
-        self.is_alone = False
 
 
 class MicroBatcher:
@@ -96,7 +95,7 @@ class MicroBatcher:
         if not self._join(request):
             return self._run(feeds)
         if not request.is_leader:
-            request.event.wait()
+            self._wait(request)
         if request.is_leader:
             self._lead(request)
         if request.answer is not None:
@@ -114,6 +113,18 @@ class MicroBatcher:
                 return False
             self._waiting.append(request)
             return True
+
+    def _wait(self, request: _Request) -> None:
+        try:
+            request.event.wait()
+        except BaseException:  # Ctrl-C: who is no longer there must not be made the leader
+            with self._lock:
+                is_queued = request in self._waiting
+                if is_queued:
+                    self._waiting.remove(request)
+            if not is_queued and request.event.wait() and request.is_leader:
+                self._hand_over()
+            raise
 
     def _lead(self, leader: _Request) -> None:
         """Run `leader` and who fits to it, then hand over to the next that waits."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -37,12 +35,14 @@ ANYTHING: Final = Expectation()
 # overflow does.
 EXPECTATIONS: Final[dict[str, Expectation]] = {
     "detect": Expectation(limit=1e6),
-    "landmarks": Expectation(limit=1e6),
+    "align": Expectation(limit=1e6),
     "identify": Expectation(limit=1e4),
     "swap": Expectation(limit=100.0, is_picture=True),
     "enhance": Expectation(limit=1000.0, is_picture=True),
     "mask": Expectation(limit=1e4),
     "background": Expectation(limit=1e4),
+    "convert": Expectation(limit=1e4),
+    "text": Expectation(limit=1e6),
 }
 
 

@@ -80,8 +80,8 @@ def _build_tensorrt_options(plan: Plan, config: ModelsConfig, engines: Path) -> 
     return {
         "device_id": str(config.device),
         "trt_max_workspace_size": str(memory_mb * _BYTES_PER_MB // _TRT_WORKSPACE_SHARE),
-        "trt_fp16_enable": _flag(plan.precision != "fp32"),
-        "trt_int8_enable": _flag(plan.precision == "int8"),
+        "trt_fp16_enable": str(int(plan.precision != "fp32")),
+        "trt_int8_enable": str(int(plan.precision == "int8")),
         "trt_engine_cache_enable": "1",
         "trt_engine_cache_path": str(engines),
         "trt_timing_cache_enable": "1",
@@ -140,7 +140,3 @@ def _find(pattern: str, lines: Iterable[str]) -> str:
 
 def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
-
-
-def _flag(value: bool) -> str:  # noqa: FBT001 - a converter of one value
-    return "1" if value else "0"

@@ -32,10 +32,14 @@ _DEVICES: Final = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 
 
 class ProviderChoice(NamedTuple):
-    """The device that networks run on, and why, as a sentence for a person."""
+    """The device that networks run on, and why, as a sentence for a person.
+
+    `fell_back`: a better one was looked for and could not be had.
+    """
 
     provider: Provider
     note: str
+    fell_back: bool = False
 
 
 class RuntimeReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +94,17 @@ def explain_unusable(wish: Wish) -> ModelError:
         cause = "its libraries do not load"
         cure = 'pip install "onnxruntime-gpu[cuda,cudnn]", or set models.providers to auto'
     return ModelError(f"{wish} was asked for, but {cause}", hint=cure)
+
+
+def explain_choice(wish: Wish, provider: Provider) -> ProviderChoice:
+    """Return the choice of `provider` with a sentence that says why."""
+    if wish != "auto" or provider != "cpu":
+        return ProviderChoice(provider, f"networks run on {provider}")
+    if has_nvidia_device():
+        cause = "the NVIDIA device cannot be used, livefuse doctor says why"
+    else:
+        cause = "no usable NVIDIA device"
+    return ProviderChoice(provider, f"networks run on the CPU: {cause}", fell_back=True)
 
 
 def preload_cuda_libraries() -> None:

@@ -1,83 +1,81 @@
-"""Sessions: each model is loaded once per device and thread count, and used by all frames."""
+"""Sessions: each model is loaded once per device, precision and thread count, for all jobs."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from livefuse.errors import ModelError
+from livefuse.runtime.environment import create_session
+from livefuse.runtime.network import Network
+from livefuse.runtime.options import Plan, choose_precision
+from livefuse.runtime.precision import get_reduced_path
 from livefuse.runtime.providers import (
-    EXECUTION_PROVIDERS,
     ProviderChoice,
+    explain_choice,
     explain_unusable,
     list_usable_providers,
-    load_onnxruntime,
 )
 from livefuse.runtime.registry import load_registry
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from livefuse.config import ModelsConfig
-    from livefuse.runtime.providers import Provider, Wish
+    from livefuse.runtime.options import Precision
+    from livefuse.runtime.providers import Provider
     from livefuse.runtime.registry import Model, ModelRegistry
 
-_LOG_ERRORS_ONLY: Final = 3
-_LOG_FATAL_ONLY: Final = 4
-
-_environment = threading.Lock()
-_has_shared_allocator = False
+__all__ = ["Network", "RuntimeStatistics", "SessionCache"]
 
 
-class Network:
-    """A loaded network. `run` may be called from any thread; it lets go of the GIL."""
+class RuntimeStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Where networks run and how many were made. `provider` is empty until one was."""
 
-    def __init__(self, session: Any, model: Model, provider: Provider) -> None:  # noqa: ANN401 - onnxruntime is untyped
-        self._session = session
-        self.model = model
-        self.provider = provider
-        self.input_names = tuple(str(item.name) for item in session.get_inputs())
-        self.output_names = tuple(str(item.name) for item in session.get_outputs())
-        # A free dimension (any batch, any size) is -1.
-        self.input_shapes = tuple(
-            tuple(side if isinstance(side, int) else -1 for side in item.shape)
-            for item in session.get_inputs()
-        )
-
-    def run(self, feeds: dict[str, NDArray[np.float32]]) -> list[NDArray[np.float32]]:
-        """Return the outputs in `output_names`' order.
-
-        Raises:
-            ModelError: the runtime refused or failed.
-        """
-        try:
-            return cast("list[NDArray[np.float32]]", self._session.run(None, feeds))
-        except Exception as error:  # noqa: BLE001 - onnxruntime raises many unrelated types
-            raise ModelError(
-                f"inference of {self.model.name} failed ({_first_line(error)})",
-                hint="run  livefuse doctor",
-            ) from None
+    provider: str
+    wanted: str
+    fell_back: bool
+    sessions_created: int
+    input_shapes: int
+    garbage: int
+    notes: tuple[str, ...]
 
 
 class SessionCache:
-    """One session per model, provider and thread count, for all jobs of a process."""
+    """One session per model, device, precision and thread count, for all jobs of a process."""
 
     def __init__(self, config: ModelsConfig) -> None:
         """Take where models are and which device is wanted; no file is touched yet."""
         self._config = config
         self._lock = threading.Lock()
         self._registry: ModelRegistry | None = None
-        self._networks: dict[tuple[str, Provider, int], Network] = {}
+        self._networks: dict[tuple[str, Plan], Network] = {}
         self._choice: ProviderChoice | None = None
+        self._notes: list[str] = []
         self.created = 0
 
     @property
     def choice(self) -> ProviderChoice | None:
         """The device that was found to work, None until the first network was loaded."""
         return self._choice
+
+    def statistics(self) -> RuntimeStatistics:
+        """Return the figures of now."""
+        choice, networks = self._choice, list(self._networks.copy().values())
+        notes = [*self._notes, *(network.note for network in networks if network.note)]
+        if choice is not None and choice.fell_back:
+            notes.insert(0, choice.note)
+        return RuntimeStatistics(
+            provider=choice.provider if choice is not None else "",
+            wanted=self._config.providers,
+            fell_back=choice is not None and choice.fell_back,
+            sessions_created=self.created,
+            input_shapes=sum(len(network.shapes) for network in networks),
+            garbage=sum(network.garbage for network in networks),
+            notes=tuple(notes),
+        )
 
     def get(self, name: str, threads: int = 1) -> Network:
         """Return the network `name`, loading it the first time.
@@ -86,16 +84,19 @@ class SessionCache:
             ModelError: unknown, missing, damaged, or the device asked for does not work.
         """
         with self._lock:
-            candidates = self._list_candidates()
-            for provider in candidates:
-                known = self._networks.get((name, provider, threads))
+            plans = [
+                Plan(provider, threads, choose_precision(self._config.precision, provider))
+                for provider in self._list_candidates()
+            ]
+            for plan in plans:
+                known = self._networks.get((name, plan))
                 if known is not None:
                     return known
             if self._registry is None:
                 self._registry = load_registry(self._config)
             path = self._registry.verify_model(name)
-            network = self._load(self._registry.get_model(name), path, candidates, threads)
-            self._networks[name, network.provider, threads] = network
+            network, plan = self._load(self._registry.get_model(name), path, plans)
+            self._networks[name, plan] = network
             self.created += 1
             return network
 
@@ -111,75 +112,54 @@ class SessionCache:
             raise explain_unusable(self._config.providers)
         return (self._config.providers,)
 
-    def _load(
-        self, model: Model, path: Path, candidates: tuple[Provider, ...], threads: int
-    ) -> Network:
-        for provider in candidates:
-            session = _create_session(path, provider, threads)
+    def _load(self, model: Model, path: Path, plans: list[Plan]) -> tuple[Network, Plan]:
+        for plan in plans:
+            file, precision = self._choose_file(path, plan)
+            session = create_session(file, plan._replace(precision=precision), self._config)
             if session is None:
                 continue
             if self._choice is None:
-                self._choice = ProviderChoice(
-                    provider, _explain_choice(self._config.providers, provider)
-                )
-            return Network(session, model, provider)
-        if self._config.providers in ("auto", "cpu"):
-            raise ModelError(
-                f"the model {model.name} cannot be loaded", hint="run  livefuse models verify"
+                self._choice = explain_choice(self._config.providers, plan.provider)
+            return self._wrap(session, model, path, plan._replace(precision=precision)), plan
+        if self._choice is None and self._config.providers not in ("auto", "cpu"):
+            raise explain_unusable(self._config.providers)
+        hint = "run  livefuse models verify"
+        if plans[0].provider != "cpu":
+            hint += (
+                f", or give it more memory than models.gpu_memory_mb {self._config.gpu_memory_mb}"
             )
-        raise explain_unusable(self._config.providers)
+        raise ModelError(f"the model {model.name} cannot be loaded", hint=hint)
 
-
-def _create_session(path: Path, provider: Provider, threads: int) -> Any:  # noqa: ANN401 - onnxruntime is untyped
-    """Return a session that runs on `provider` for certain, or None."""
-    onnxruntime = load_onnxruntime()
-    _share_allocator()
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    # A GPU that does not load is expected here and told in one sentence of our own.
-    options.log_severity_level = _LOG_ERRORS_ONLY if provider == "cpu" else _LOG_FATAL_ONLY
-    # A spinning thread doubles a frame's time on a busy machine.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    options.add_session_config_entry("session.use_env_allocators", "1")
-    wanted = [EXECUTION_PROVIDERS[provider]]
-    if provider == "tensorrt":
-        wanted.append(EXECUTION_PROVIDERS["cuda"])
-    try:
-        # Without enable_fallback=0 onnxruntime prints and runs on the CPU behind our back.
-        session = onnxruntime.InferenceSession(
-            str(path), options, providers=wanted, enable_fallback=0
+    def _choose_file(self, path: Path, plan: Plan) -> tuple[Path, Precision]:
+        """Return what is loaded for `plan`: the model's own file, or its smaller copy."""
+        if plan.precision == "fp32":
+            return path, "fp32"
+        if plan.precision == "fp16" and plan.provider == "tensorrt":
+            return path, "fp16"  # its engine has halves, the file need not
+        if plan.precision == "fp16" and plan.provider == "cpu":
+            self._tell("a processor gains nothing from fp16, networks run in fp32")
+            return path, "fp32"
+        reduced = get_reduced_path(self._config, path, plan.precision)
+        if reduced.is_file():
+            return reduced, plan.precision
+        self._tell(
+            f"{path.stem} runs in fp32: there is no {plan.precision} file yet, "
+            f"make it with  livefuse models reduce {path.stem}"
         )
-    except Exception:  # noqa: BLE001 - onnxruntime raises many unrelated types
-        return None
-    return session if session.get_providers()[0] == wanted[0] else None
+        return path, "fp32"
 
+    def _tell(self, note: str) -> None:
+        if note not in self._notes:
+            self._notes.append(note)
 
-def _share_allocator() -> None:
-    """Give all sessions one arena: four sessions cost 18 MB instead of 70."""
-    global _has_shared_allocator  # noqa: PLW0603 - onnxruntime's environment is global too
-    with _environment:
-        if _has_shared_allocator:
-            return
-        onnxruntime = load_onnxruntime()
-        onnxruntime.set_default_logger_severity(_LOG_ERRORS_ONLY)
-        memory = onnxruntime.OrtMemoryInfo(
-            "Cpu",
-            onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR,
-            0,
-            onnxruntime.OrtMemType.DEFAULT,
+    def _wrap(self, session: Any, model: Model, path: Path, plan: Plan) -> Network:  # noqa: ANN401 - onnxruntime is untyped
+        full = plan._replace(precision="fp32")
+        return Network(
+            session,
+            model,
+            plan.provider,
+            precision=plan.precision,
+            max_batch=self._config.max_batch,
+            device=self._config.device,
+            reload=lambda: create_session(path, full, self._config),
         )
-        onnxruntime.create_and_register_allocator(memory, None)
-        _has_shared_allocator = True
-
-
-def _explain_choice(wish: Wish, provider: Provider) -> str:
-    if wish == "auto" and provider == "cpu":
-        return "no usable NVIDIA device, networks run on the CPU"
-    return f"networks run on {provider}"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -71,11 +71,11 @@ def test_a_device_that_is_not_there_is_refused_with_cause_and_cure(without_nvidi
 
 def test_a_device_whose_libraries_do_not_load_is_refused_or_passed_over(monkeypatch):
     monkeypatch.setattr(session, "list_usable_providers", lambda: ("cuda", "cpu"))
-    real = session._create_session
+    real = session.create_session
     monkeypatch.setattr(
         session,
-        "_create_session",
-        lambda path, device, n: real(path, "cpu", n) if device == "cpu" else None,
+        "create_session",
+        lambda path, plan, config: real(path, plan, config) if plan.provider == "cpu" else None,
     )
     assert SessionCache(ModelsConfig()).get("blazeface_full_192").provider == "cpu"
     with pytest.raises(ModelError, match="cuda was asked for"):
