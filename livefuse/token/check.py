@@ -52,6 +52,8 @@ def parse_token(data: bytes | str) -> Token:
         token = msgspec.json.decode(data, type=Token)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _explain(error) from None
+    except RecursionError:
+        raise TokenError("this is not a token (nested too deeply)", hint=_SCHEMA_HINT) from None
     return check_token(token)
 
 
@@ -71,11 +73,13 @@ def patch_token(token: Token, patch: bytes | str | Mapping[str, Any]) -> Token:
             f"a patch cannot change {locked[0]!r}",
             hint=f"it can change {', '.join(sorted(PATCHABLE))}",
         )
-    whole = merge_patch(msgspec.to_builtins(token), changes)
     try:
+        whole = merge_patch(msgspec.to_builtins(token), changes)
         return check_token(msgspec.convert(whole, Token))
     except msgspec.ValidationError as error:
         raise _explain(error) from None
+    except RecursionError:
+        raise TokenError("the patch is nested too deeply", hint=_SCHEMA_HINT) from None
 
 
 def merge_patch(target: Any, patch: Any) -> Any:  # noqa: ANN401 - any JSON values
@@ -97,7 +101,7 @@ def _read_patch(patch: bytes | str | Mapping[str, Any]) -> dict[str, Any]:
             raise TokenError("the patch is larger than a token", hint=_SCHEMA_HINT)
         try:
             patch = msgspec.json.decode(patch)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise TokenError(f"the patch is not JSON ({error})", hint=_SCHEMA_HINT) from None
     if not isinstance(patch, dict):
         raise TokenError("a patch is a JSON object", hint='like {"parameters": {"blend_ratio": 1}}')
@@ -107,12 +111,18 @@ def _read_patch(patch: bytes | str | Mapping[str, Any]) -> dict[str, Any]:
 def _check_values(token: Token) -> None:
     """Check the ranges also of what was made in Python, which msgspec checks only when it reads."""
     try:
-        # By JSON, for which a number that is not finite is null.
-        msgspec.json.decode(msgspec.json.encode(token), type=Token)
+        read = msgspec.json.decode(msgspec.json.encode(token), type=Token)
     except msgspec.ValidationError as error:
         raise _explain(error) from None
-    except (UnicodeEncodeError, TypeError) as error:
-        raise TokenError("the token holds what is no text", hint="write UTF-8") from error
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise TokenError(
+            f"the token holds what JSON cannot carry ({error})", hint=_SCHEMA_HINT
+        ) from None
+    if read != token:
+        raise TokenError(
+            "the token would not come back from JSON as it is",
+            hint="numbers are finite, names are text",
+        )
 
 
 def _check_weight(token: Token) -> None:

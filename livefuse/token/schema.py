@@ -20,6 +20,10 @@ def create_token_schema() -> dict[str, Any]:
     """
     kinds = [Token, *EXTENSIONS.values()]
     references, definitions = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    for definition in definitions.values():
+        # A docstring's first paragraphs are for readers of either kind; what is raised is not.
+        words = definition.get("description", "").partition("\n\nRaises:")[0]
+        definition["description"] = " ".join(words.replace("`", "").split())
     token = definitions["Token"]["properties"]
     token["operations"]["items"] = {"enum": list(OPERATIONS)}
     token["operations"]["uniqueItems"] = True

@@ -87,13 +87,13 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if type(self.extensions) is not FrozenDict:
             frozen = freeze_extensions(self.extensions)
             msgspec.structs.force_setattr(self, "extensions", frozen)
-        for text, is_right, field in (
-            (self.request_id, _is_id, "request_id"),
-            (self.source_face, _is_reference, "source_face"),
-            (self.target_face, _is_reference, "target_face"),
-        ):
-            if type(text) is not str or not is_right(text):
-                _refuse_reference(text, field)
+        # Spelt out: this runs for every entry of every frame's log.
+        if type(self.request_id) is not str or not _is_id(self.request_id):
+            _refuse_reference(self.request_id, "request_id")
+        if type(self.source_face) is not str or not _is_reference(self.source_face):
+            _refuse_reference(self.source_face, "source_face")
+        if type(self.target_face) is not str or not _is_reference(self.target_face):
+            _refuse_reference(self.target_face, "target_face")
 
     def update_state(self, state: str, *, at: float, reason: str = "", ms: float = 0.0) -> Token:
         """Return a new token in `state`, its log one entry longer (the oldest go first)."""
