@@ -42,14 +42,21 @@ class CropReader:
 
         `to_crop` takes px of the frame to px of the crop; outside the frame its edge is repeated.
         """
+        self.read_planes(frame, to_crop)
+        cv2.cvtColor(self._buffer, cv2.COLOR_YUV2RGB_I420, dst=self._rgb)
+        return self._rgb
+
+    def read_planes(
+        self, frame: Frame, to_crop: Similarity
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
+        """Return Y (size, size), U and V (half of it), kept and otherwise as `read`."""
         a, b, tx, ty = to_crop
         # Chroma px lie between two luma px: x_luma = 2 x_chroma + 0.5, in frame and crop alike.
         chroma = Similarity(a, b, (tx + 0.5 * (a - b) - 0.5) / 2, (ty + 0.5 * (a + b) - 0.5) / 2)
         self._warp(frame.y, to_crop, self._y)
         self._warp(frame.u, chroma, self._u)
         self._warp(frame.v, chroma, self._v)
-        cv2.cvtColor(self._buffer, cv2.COLOR_YUV2RGB_I420, dst=self._rgb)
-        return self._rgb
+        return self._y, self._u, self._v
 
     def _warp(
         self, plane: NDArray[np.uint8], transform: Similarity, out: NDArray[np.uint8]

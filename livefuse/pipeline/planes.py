@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", int, "NDArray[np.uint8]")
 
 _OPAQUE: Final = 255
-# Red's and blue's share of luma.
-_LUMA_WEIGHTS: Final = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}
+# Red's and blue's share of luma, ITU-R BT.601-7 and BT.709-6.
+LUMA_WEIGHTS: Final = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}
 
 
 def fit_size(width: int, height: int, long_side: int) -> tuple[int, int]:
@@ -81,7 +81,7 @@ def convert_colour(rgb: tuple[T, T, T], colour: Colour) -> tuple[T, T, T]:
     16..240.
     """
     red, green, blue = (np.asarray(value, np.float32) for value in rgb)
-    red_weight, blue_weight = _LUMA_WEIGHTS[colour.matrix]
+    red_weight, blue_weight = LUMA_WEIGHTS[colour.matrix]
     y = red_weight * red + (1 - red_weight - blue_weight) * green + blue_weight * blue
     u = (blue - y) / (2 - 2 * blue_weight)
     v = (red - y) / (2 - 2 * red_weight)

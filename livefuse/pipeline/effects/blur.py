@@ -149,22 +149,30 @@ class FaceBlur:
             red, green, blue = bytes.fromhex(config.colour[1:])
             self._style = SolidStyle((red, green, blue), self._scratch)
 
-    def cover(self, frame: Frame, tracks: Iterable[Track]) -> tuple[Ellipse, ...]:
-        """Hide each face; return the ellipses within which nothing of the frame is left."""
+    def cover(
+        self, frame: Frame, tracks: Iterable[Track], opacity: float = 1.0
+    ) -> tuple[Ellipse, ...]:
+        """Hide each face; return the ellipses within which nothing of the frame is left.
+
+        With an `opacity` below 1 the frame shines through, for a cross-fade with what was already
+        put in a face's place, and the ellipses hide nothing.
+        """
         covers = tuple(create_cover(track, self._size) for track in tracks)
         for ellipse in covers:
             grid = self._create_grid(ellipse, frame)
             if grid is None:
                 continue
-            self._cover_planes(frame, grid, ellipse)
-            if self._picture is not None:
+            self._cover_planes(frame, grid, ellipse, opacity)
+            if self._picture is not None and opacity >= 1.0:
                 self._picture.lay(frame, ellipse, self._scratch)
         return covers
 
-    def _cover_planes(self, frame: Frame, grid: Grid, ellipse: Ellipse) -> None:
+    def _cover_planes(self, frame: Frame, grid: Grid, ellipse: Ellipse, opacity: float) -> None:
         half = grid.halve()
         chroma = self._scratch.get("chroma_mask", half.y1 - half.y0, half.x1 - half.x0)
         self._mask.draw(halve_ellipse(ellipse), (half.x0, half.y0), chroma)
+        if opacity < 1.0:
+            cv2.convertScaleAbs(chroma, dst=chroma, alpha=opacity)
         # A soft mask loses nothing when it is drawn at half size, and warping is the dear part.
         luma = self._scratch.get("luma_mask", grid.y1 - grid.y0, grid.x1 - grid.x0)
         size = (luma.shape[1], luma.shape[0])
