@@ -73,7 +73,7 @@ def create_services(sources=None, gallery=()):
         bgr = (sources or {})[face_id]
         return SourceFace(face_id, cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), "0" * 64)
 
-    return Services(cover_frame, load_source, lambda: tuple(gallery))
+    return Services(cover_frame, load_source, lambda: tuple(gallery), lambda face_id: True)
 
 
 def create_pipeline(config=None, *, services=None, every_frame=False, sessions=None):

@@ -40,6 +40,7 @@ class FrameState:
     person_mask: NDArray[np.uint8] | None = None
     did: str = ""
     error: str = ""
+    started_ns: int = 0
     times: list[tuple[str, float]] = field(default_factory=list)
 
     @property
@@ -53,8 +54,8 @@ class Outcome:
     """What was done to a frame.
 
     `vouched`: every step did its work. `covered_whole`: nothing of the picture can be seen, because
-    of `reason` (`lost_face`, `step_failed`); `error` tells more. `steps` are (name, ms). Inside
-    `covers` (px) nothing of the frame is left.
+    of `reason` (`lost_face`, `step_failed`, `no_consent`); `error` tells more. `steps` are
+    (name, ms). Inside `covers` (px) nothing of the frame is left.
     """
 
     token: Token
@@ -98,13 +99,14 @@ class Services:
     """What a pipeline is given from outside.
 
     `cover` hides a whole picture (safety.cover). `load_source` gives the face that a token's
-    `source_face` names, once its consent has been checked; `list_gallery` the people who are known
-    by name.
+    `source_face` names, once its consent has been checked; `is_allowed` says, quickly, whether the
+    consent still holds; `list_gallery` gives the people who are known by name.
     """
 
     cover: Callable[[Frame], None]
     load_source: Callable[[str], SourceFace]
     list_gallery: Callable[[], tuple[KnownFace, ...]]
+    is_allowed: Callable[[str], bool]
 
 
 @dataclass(slots=True, frozen=True)

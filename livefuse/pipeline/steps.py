@@ -4,8 +4,10 @@
                  -> a picture that may not be seen is covered whole
                  -> the token with a log entry for each step, and what was found
 
-A step that fails never reaches the caller: the picture is covered, counted, and the next frame
-starts afresh. A job without a covering operation has nothing to hide, so it passes instead.
+A step that fails never reaches the caller: analysis is tried once more while the frame is young;
+then the picture is covered, or the last good one is held, as the token's policy says. It is
+counted, and the next frame starts afresh. A job without a covering operation has nothing to hide,
+so it passes instead.
 """
 
 from __future__ import annotations
@@ -14,15 +16,16 @@ from typing import TYPE_CHECKING, Final
 
 import cv2
 
-from livefuse.clock import NS_PER_MS
+from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.frame import TIME_BASE_HZ, create_frame
 from livefuse.pipeline.analysis.align import create_align_step
 from livefuse.pipeline.analysis.detect_step import create_detect_step
 from livefuse.pipeline.aside import create_aside
 from livefuse.pipeline.background_step import create_background_step
 from livefuse.pipeline.effects.blur import create_blur_step
+from livefuse.pipeline.policy import ConsentWatch, HeldPicture
 from livefuse.pipeline.state import FrameState, Outcome, Services, Step, StepContext
-from livefuse.token import COVERING, GENERATING, Token
+from livefuse.token import COVERING, GENERATING, OPERATIONS, Token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_DT_S: Final = 1 / 30
 _MAX_DT_S: Final = 0.5
+_LAST_ANALYSIS_RANK: Final = OPERATIONS["identify"]
 
 STEPS: Final[dict[str, Callable[[StepContext], Step]]] = {
     "detect": create_detect_step,
@@ -76,6 +80,8 @@ class Pipeline:
         )
         self._steps: dict[str, Step] = {}
         self._pts = 0
+        self._consent = ConsentWatch(services.is_allowed)
+        self._held = HeldPicture()
         self.failures = 0
 
     def prepare(self, token: Token) -> None:
@@ -120,8 +126,12 @@ class Pipeline:
         dt_s = (frame.pts - self._pts) / TIME_BASE_HZ
         self._pts = frame.pts
         state = FrameState(frame, token, dt_s if 0.0 < dt_s <= _MAX_DT_S else _DEFAULT_DT_S)
+        state.started_ns = self._clock.now_ns()
         if token.operations:
             state.error = _fill_planes(frame)
+        if not self._consent.holds(token, state.started_ns):
+            state.error = "the consent for the source face does not hold any more"
+            state.cover_reason = "no_consent"
         return state
 
     def run_step(self, state: FrameState, name: str) -> None:
@@ -130,10 +140,9 @@ class Pipeline:
             return
         started_ns = self._clock.now_ns()
         state.did = ""
-        try:
-            self._get_step(name).run(state)
-        except Exception as cause:  # noqa: BLE001 - whatever a step meets, the picture is covered
-            state.error = f"{name}: {str(cause) or type(cause).__name__}"
+        state.error = self._try_step(state, name)
+        if state.error and OPERATIONS[name] <= _LAST_ANALYSIS_RANK and self._is_young(state):
+            state.error = self._try_step(state, name)  # it has read the frame, not painted it
         took_ms = (self._clock.now_ns() - started_ns) / NS_PER_MS
         state.times.append((name, took_ms))
         state.token = state.token.update_state(
@@ -147,10 +156,10 @@ class Pipeline:
         """Cover what may not be seen and say what was done."""
         operations = state.token.operations
         if state.error:
-            state.cover_reason = "step_failed"
+            state.cover_reason = state.cover_reason or "step_failed"
             self.failures += 1
         must_cover = bool(state.cover_reason) and not COVERING.isdisjoint(operations)
-        if must_cover:
+        if not self._held.serve(state, must_cover=must_cover) and must_cover:
             self._services.cover(state.frame)
         state.frame.is_generated = not GENERATING.isdisjoint(operations)
         return Outcome(
@@ -163,6 +172,17 @@ class Pipeline:
             error=state.error,
             covers=state.covers,
         )
+
+    def _try_step(self, state: FrameState, name: str) -> str:
+        try:
+            self._get_step(name).run(state)
+        except Exception as cause:  # noqa: BLE001 - whatever a step meets, the picture is covered
+            return f"{name}: {str(cause) or type(cause).__name__}"
+        return ""
+
+    def _is_young(self, state: FrameState) -> bool:
+        """Say whether the frame's turn is not over yet."""
+        return self._clock.now_ns() - state.started_ns < state.dt_s * NS_PER_S
 
     def _get_step(self, name: str) -> Step:
         step = self._steps.get(name)

@@ -10,7 +10,7 @@ from livefuse.pipeline.state import Services
 from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
 from livefuse.safety.cover import cover_frame
-from livefuse.safety.faces import list_gallery, load_source
+from livefuse.safety.faces import is_allowed, list_gallery, load_source
 
 if TYPE_CHECKING:
     from livefuse.clock import Clock
@@ -43,7 +43,7 @@ class Worker:
                 self.config,
                 self._sessions,
                 self.clock,
-                Services(cover_frame, load_source, list_gallery),
+                Services(cover_frame, load_source, list_gallery, is_allowed),
                 every_frame=mode == "every_frame",
             )
             pipeline.prepare(token)

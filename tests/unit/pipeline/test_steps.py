@@ -1,3 +1,5 @@
+import dataclasses
+
 import msgspec
 import numpy as np
 import pytest
@@ -10,12 +12,10 @@ from livefuse.geometry import measure_radius
 from livefuse.pipeline.analysis.centerface import CenterFaceDetector
 from livefuse.pipeline.analysis.detect_step import DetectStep
 from livefuse.pipeline.analysis.track import FaceTracker
-from livefuse.pipeline.state import Services
 from livefuse.pipeline.steps import STEPS, Pipeline
 from livefuse.runtime.session import SessionCache
-from livefuse.safety.cover import cover_frame
-from livefuse.safety.faces import list_gallery, load_source
-from livefuse.token import OPERATIONS, create_token
+from livefuse.token import OPERATIONS, Parameters, create_token
+from tests.faces import create_services
 from tests.unit.pipeline.scenes import (
     FRAME_TICKS,
     FakeDetector,
@@ -26,7 +26,7 @@ from tests.unit.pipeline.scenes import (
 )
 
 BOTH = ("detect", "blur")
-SERVICES = Services(cover_frame, load_source, list_gallery)
+SERVICES = create_services()
 
 
 class CountingSessions(SessionCache):
@@ -41,7 +41,7 @@ class CountingSessions(SessionCache):
         raise ModelError(f"{name} is not here")
 
 
-def create_pipeline(detector, monkeypatch, *, every_n=1, hold_frames=15, **blur):
+def create_pipeline(detector, monkeypatch, *, every_n=1, hold_frames=15, clock=None, **blur):
     """A pipeline whose detector is a fake; all else is real."""
     config = Config(track=TrackConfig(hold_frames=hold_frames), blur=BlurConfig(**blur))
 
@@ -49,7 +49,7 @@ def create_pipeline(detector, monkeypatch, *, every_n=1, hold_frames=15, **blur)
         return DetectStep(FaceTracker(detector, config.track, every_n=every_n, min_score=0.5))
 
     monkeypatch.setitem(STEPS, "detect", create_detect)
-    return Pipeline(config, CountingSessions(), ManualClock(), SERVICES)
+    return Pipeline(config, CountingSessions(), clock or ManualClock(), SERVICES)
 
 
 def create_job_token(operations=BOTH):
@@ -119,7 +119,7 @@ def test_detect_alone_changes_no_pixel(monkeypatch):
 @pytest.mark.parametrize("error", [ModelError("gone"), ValueError(), MemoryError("full")])
 def test_a_step_that_fails_covers_the_frame_and_spares_the_next(monkeypatch, error):
     frame, truth = draw_head()
-    pipeline = create_pipeline(FakeDetector([truth], error, [truth]), monkeypatch)
+    pipeline = create_pipeline(FakeDetector([truth], error, error, [truth]), monkeypatch)
     token = create_job_token()
     assert pipeline.process(frame, token).vouched
     frame, _ = draw_head()
@@ -148,6 +148,7 @@ def test_a_blur_that_fails_covers_the_frame(monkeypatch):
     def fail(frame, tracks):
         raise RuntimeError("no")
 
+    pipeline.prepare(create_job_token())
     monkeypatch.setattr(pipeline._steps["blur"]._blur, "cover", fail)
     outcome = pipeline.process(frame, create_job_token())
     assert (outcome.vouched, outcome.covered_whole) == (False, True)
@@ -270,3 +271,98 @@ def test_an_operation_that_comes_later_and_cannot_be_had_covers_the_frame():
     outcome = pipeline.process(frame, create_job_token())
     assert (outcome.vouched, outcome.covered_whole) == (False, True)
     assert "centerface is not here" in outcome.error
+
+
+def test_analysis_is_tried_once_more_while_the_frame_is_young(monkeypatch):
+    """R10: a frame whose second try works is as good as any."""
+    frame, truth = draw_head()
+    pipeline = create_pipeline(FakeDetector(ValueError("once"), [truth]), monkeypatch)
+    outcome = pipeline.process(frame, create_job_token())
+    assert (outcome.vouched, outcome.error) == (True, "")
+    assert is_hidden(outcome, truth)
+
+
+def test_a_frame_whose_turn_is_over_is_not_tried_again(monkeypatch):
+    frame, truth = draw_head()
+    clock = ManualClock()
+
+    class SlowDetector(FakeDetector):
+        def detect(self, frame, *, light=False):
+            clock.advance(40 * 1_000_000)
+            return super().detect(frame, light=light)
+
+    detector = SlowDetector(ValueError("late"), [truth])
+    pipeline = create_pipeline(detector, monkeypatch, clock=clock)
+    assert pipeline.process(frame, create_job_token()).covered_whole
+    assert detector.calls == 1
+
+
+def create_policy_token(policy, operations=BOTH):
+    return msgspec.structs.replace(
+        create_job_token(operations), parameters=Parameters(on_failure=policy)
+    )
+
+
+def test_hold_shows_the_last_good_picture_and_not_for_ever(monkeypatch):
+    """R10: the failed frame itself is never seen, later frames are untouched."""
+    good, truth = draw_head()
+    fault = ValueError("no")
+    detector = FakeDetector([truth], *[fault] * 64, [truth])
+    pipeline = create_pipeline(detector, monkeypatch)
+    token = create_policy_token("hold")
+    assert pipeline.process(good, token).vouched
+    for index in range(32):
+        bad, _ = draw_head(x=200 + index)
+        outcome = pipeline.process(bad, token)
+        assert not outcome.vouched
+        assert outcome.covered_whole
+        assert np.array_equal(bad.buffer, good.buffer) == (index < 30)
+    frame, _ = draw_head()
+    assert pipeline.process(frame, token).vouched
+
+
+def test_hold_covers_while_there_is_no_good_picture(monkeypatch):
+    frame, _ = draw_head()
+    before = frame.y.astype(int)
+    fault = ValueError("no")
+    pipeline = create_pipeline(FakeDetector(fault, fault), monkeypatch)
+    assert pipeline.process(frame, create_policy_token("hold")).covered_whole
+    assert np.abs(frame.y - before).mean() > 10
+
+
+def test_consent_is_asked_for_once_a_second_and_obeyed(monkeypatch):
+    """C78: a revoked consent covers the whole picture within a second of the frames' time."""
+    asked, allowed = [], [True]
+
+    def is_allowed(face_id):
+        asked.append(face_id)
+        return allowed[0]
+
+    class Noop:
+        def prepare(self, token): ...
+        def run(self, state): ...
+        def reset(self): ...
+
+    for name in ("detect", "align", "swap"):
+        monkeypatch.setitem(STEPS, name, lambda context: Noop())
+    clock = ManualClock()
+    services = dataclasses.replace(create_services(), is_allowed=is_allowed)
+    pipeline = Pipeline(Config(), CountingSessions(), clock, services)
+    token = msgspec.structs.replace(
+        create_job_token(("detect", "align", "swap")), source_face="somebody"
+    )
+    outcomes = []
+    for index in range(90):
+        allowed[0] = index < 40
+        clock.advance(33_333_333)
+        outcomes.append(pipeline.process(create_frame(64, 48), token))
+    assert len(asked) <= 4
+    assert all(o.vouched and not o.covered_whole for o in outcomes[:40])
+    assert all(o.covered_whole and o.reason == "no_consent" for o in outcomes[70:])
+
+
+def test_what_is_generated_is_said_of_the_frame(monkeypatch):
+    frame, truth = draw_head()
+    pipeline = create_pipeline(FakeDetector([truth]), monkeypatch)
+    pipeline.process(frame, create_job_token())
+    assert not frame.is_generated

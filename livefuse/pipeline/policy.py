@@ -1,0 +1,72 @@
+"""What becomes of a frame that may not be seen, and whether a source may still be shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from livefuse.clock import NS_PER_S
+from livefuse.token import GENERATING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from livefuse.pipeline.state import FrameState
+    from livefuse.token import Token
+
+_EVERY_NS: Final = NS_PER_S  # a revoked consent must be obeyed within five seconds
+_MAX_HELD: Final = 30
+
+
+class ConsentWatch:
+    """Asks once a second whether the source of a swap may still be shown. One thread."""
+
+    def __init__(self, is_allowed: Callable[[str], bool]) -> None:
+        self._is_allowed = is_allowed
+        self._asked = ""
+        self._asked_ns = 0
+        self._answer = True
+
+    def holds(self, token: Token, now_ns: int) -> bool:
+        """Say whether what `token` shows may be shown at `now_ns` (monotonic)."""
+        if GENERATING.isdisjoint(token.operations):
+            return True
+        if token.source_face != self._asked or now_ns - self._asked_ns >= _EVERY_NS:
+            self._asked, self._asked_ns = token.source_face, now_ns
+            self._answer = self._is_allowed(token.source_face)
+        return self._answer
+
+
+class HeldPicture:
+    """The last good picture, for tokens whose `on_failure` is `hold`. One thread."""
+
+    def __init__(self) -> None:
+        self._buffer: NDArray[np.uint8] | None = None
+        self._shown = 0
+
+    def serve(self, state: FrameState, *, must_cover: bool) -> bool:
+        """Keep a good picture, or show the kept one instead of a failed frame.
+
+        False: nothing was shown: no other policy is asked for, the frame has another reason to be
+        covered than a failed step, or the picture has stood for 30 frames.
+        """
+        if state.token.parameters.on_failure != "hold":
+            return False
+        buffer = state.frame.buffer
+        if not state.error and not must_cover:
+            if self._buffer is None or self._buffer.shape != buffer.shape:
+                self._buffer = np.empty_like(buffer)
+            np.copyto(self._buffer, buffer)
+            self._shown = 0
+            return False
+        is_failure = bool(state.error) and state.cover_reason == "step_failed"
+        if not is_failure or self._buffer is None or self._buffer.shape != buffer.shape:
+            return False
+        self._shown += 1
+        if self._shown > _MAX_HELD:
+            return False
+        np.copyto(buffer, self._buffer)
+        return True
