@@ -161,23 +161,25 @@ def _fill_view(view: MeshView) -> bool:
     y = (view.points[:, 1] + 0.5) * scale_y - 0.5
     flat = np.stack([x, y], axis=1)
     values = np.column_stack([UV_PX, compute_visibility(view.points)]).astype(np.float32)
-    order = _sort_triangles(flat, view.points[:, 2])
-    painted = _paint(flat, values, order, view.box)
+    order = sort_triangles(flat, view.points[:, 2])
+    painted = paint_triangles(flat, values, order, view.box)
     if painted is None:
         return False
     inside, layers = painted
     view.inside[:] = inside
-    _extend(layers, inside)
+    extend_layers(layers, inside)
     view.uv[:] = layers[:, :, :2]
     view.visible[:] = layers[:, :, 2]
     return True
 
 
-def _sort_triangles(flat: Values, depth: Values) -> NDArray[np.int32]:
-    """Return the triangles (n, 3) that face the camera, the farthest first."""
-    a, b, c = (flat[TRIANGLES[:, i]] for i in range(3))
+def sort_triangles(
+    flat: Values, depth: Values, triangles: NDArray[np.int32] = TRIANGLES
+) -> NDArray[np.int32]:
+    """Return those of `triangles` (n, 3) that face the camera, the farthest first."""
+    a, b, c = (flat[triangles[:, i]] for i in range(3))
     area = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (c[:, 0] - a[:, 0])
-    front = TRIANGLES[area > _MIN_AREA_PX]
+    front = triangles[area > _MIN_AREA_PX]
     far = depth[front].sum(axis=1)
     return np.asarray(front[np.argsort(-far, kind="stable")], np.int32)
 
@@ -191,7 +193,7 @@ class _Spans(NamedTuple):
     which: NDArray[np.int32]
 
 
-def _paint(
+def paint_triangles(
     flat: Values, values: Values, order: NDArray[np.int32], box: GridBox
 ) -> tuple[NDArray[np.uint8], Values] | None:
     """Return the mask (255 covered) and `values` (468, n) spread over the triangles in `order`.
@@ -259,7 +261,7 @@ def _find_spans(corners_y: Values, weights: NDArray[np.float64], box: GridBox) -
     return _Spans(y, x, length, which)
 
 
-def _extend(layers: Values, inside: NDArray[np.uint8]) -> None:
+def extend_layers(layers: Values, inside: NDArray[np.uint8]) -> None:
     """Fill two px around what is painted with the mean of the painted px near.
 
     Otherwise scaling up mixes the face's edge with nothing.
