@@ -18,12 +18,18 @@ from livefuse.geometry import compute_iou
 from livefuse.pipeline.planes import shrink_plane
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from livefuse.frame import Frame
 
 _NMS_IOU: Final = 0.3
 _MAX_CANDIDATES: Final = 200
+# Eyes, nose, mouth corners as shares of a box from hairline to chin.
+_BOX_POINTS: Final = np.array(
+    [(0.31, 0.41), (0.69, 0.41), (0.5, 0.61), (0.34, 0.78), (0.66, 0.78)], np.float32
+)
 
 
 class Detector(Protocol):
@@ -92,6 +98,26 @@ def check_finite(*arrays: NDArray[np.float32]) -> None:
     for array in arrays:
         if not np.isfinite(array).all():
             raise ModelError("the detector's output is not finite", hint="run  livefuse doctor")
+
+
+def join_decoded(parts: Sequence[Decoded]) -> Decoded:
+    """Return all candidates of `parts` in one."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        empty = np.empty((0, 4), np.float32)
+        return Decoded(empty, empty[:, 0], np.empty((0, 5, 2), np.float32))
+    boxes, scores, marks = zip(*parts, strict=True)
+    return Decoded(np.concatenate(boxes), np.concatenate(scores), np.concatenate(marks))
+
+
+def guess_landmarks5(boxes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return (n, 5, 2) points where a face seen from the front has them in its box (n, 4).
+
+    For networks that say boxes only: a step that aligns by points is then only about right.
+    """
+    corner, size = boxes[:, None, :2], (boxes[:, 2:] - boxes[:, :2])[:, None]
+    return corner + size * _BOX_POINTS
 
 
 def select_detections(decoded: Decoded, scale: tuple[float, float]) -> list[Detection]:

@@ -8,8 +8,12 @@ from livefuse.errors import ConfigError
 from livefuse.face import Face
 from livefuse.pipeline.analysis.blazeface import BlazeFaceDetector
 from livefuse.pipeline.analysis.centerface import CenterFaceDetector
+from livefuse.pipeline.analysis.retinaface import create_retinaface_detector
+from livefuse.pipeline.analysis.scrfd import ScrfdDetector
 from livefuse.pipeline.analysis.select import choose_faces
 from livefuse.pipeline.analysis.track import FaceTracker
+from livefuse.pipeline.analysis.yoloface import YoloFaceDetector
+from livefuse.pipeline.analysis.yunet import YuNetDetector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +27,10 @@ if TYPE_CHECKING:
 DETECTORS: Final[dict[str, Callable[[Network, int, int, float], Detector]]] = {
     "centerface": CenterFaceDetector,
     "blazeface": BlazeFaceDetector,
+    "scrfd": ScrfdDetector,
+    "retinaface": create_retinaface_detector,
+    "yoloface": YoloFaceDetector,
+    "yunet": YuNetDetector,
 }
 
 
