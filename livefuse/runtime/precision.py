@@ -88,6 +88,8 @@ def _write_bytes(source: Path, target: Path, samples: Sequence[Feeds]) -> None:
         _create_reader(quantization.CalibrationDataReader, samples),
         quant_format=quantization.QuantFormat.QDQ,
         per_channel=True,
+        # 7 bits: with 8 the sums of processors without VNNI overflow (25 dB instead of 48).
+        reduce_range=True,
         # Symmetric activations are what TensorRT takes.
         extra_options={"ActivationSymmetric": True},
         activation_type=quantization.QuantType.QInt8,

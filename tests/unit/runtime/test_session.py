@@ -59,7 +59,27 @@ def test_auto_takes_the_processor_and_says_so(without_nvidia):
     assert cache.get("blazeface_full_192").provider == "cpu"
     choice = cache.choice
     assert choice is not None
-    assert "CPU" in choice.note
+    assert choice.fell_back
+    statistics = cache.statistics()
+    assert (statistics.provider, statistics.wanted) == ("cpu", "auto")
+    assert statistics.notes == ("networks run on the CPU: no usable NVIDIA device",)
+
+
+def test_a_device_that_does_not_work_is_told_otherwise_than_none(monkeypatch):
+    monkeypatch.setattr(providers, "has_nvidia_device", lambda: True)
+    choice = providers.explain_choice("auto", "cpu")
+    assert choice.fell_back
+    assert "cannot be used" in choice.note
+    assert not providers.explain_choice("auto", "cuda").fell_back
+    assert not providers.explain_choice("cpu", "cpu").fell_back
+
+
+def test_the_processor_by_request_is_no_fallback(without_nvidia):
+    cache = SessionCache(ModelsConfig(providers="cpu"))
+    assert cache.statistics().provider == ""
+    cache.get("blazeface_full_192")
+    assert not cache.statistics().fell_back
+    assert cache.statistics().notes == ()
 
 
 @pytest.mark.parametrize("wish", ["cuda", "tensorrt"])
