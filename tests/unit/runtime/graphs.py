@@ -25,12 +25,12 @@ embedded = true
 
 def write_graph(path, nodes, *, inputs, outputs, weights=()):
     """Write a graph; `inputs` and `outputs` are name -> shape, `weights` name -> array."""
-    ends = [
+    sources, results = (
         [helper.make_tensor_value_info(k, TensorProto.FLOAT, v) for k, v in side.items()]
         for side in (inputs, outputs)
-    ]
+    )
     initializers = [onnx.numpy_helper.from_array(v, k) for k, v in dict(weights).items()]
-    graph = helper.make_graph(nodes, "small", *ends, initializers)
+    graph = helper.make_graph(nodes, "small", sources, results, initializers)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     onnx.checker.check_model(model)
     onnx.save(model, path)

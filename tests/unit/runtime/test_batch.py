@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from livefuse.runtime.batch import MicroBatcher, split_outputs, stack_feeds
 
 def start_all(calls):
     """Run `calls` in a thread each; return results or exceptions in their order."""
-    results = [None] * len(calls)
+    results: list[Any] = [None] * len(calls)
 
     def run(index, call):
         try:

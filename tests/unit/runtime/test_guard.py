@@ -53,8 +53,8 @@ def test_a_flat_picture_from_one_that_is_not_is_a_fault():
 
 
 def test_whole_numbers_and_empty_outputs_pass():
-    outputs = [np.zeros((1, 3, 16, 16), np.int64), np.empty((0, 4), np.float32)]
-    assert find_fault(outputs, {"x": picture()}, PICTURE) == ""
+    flat, empty = np.zeros((1, 3, 16, 16), np.int64), np.empty((0, 4), np.float32)
+    assert find_fault([flat, empty], {"x": picture()}, PICTURE) == ""
 
 
 def test_every_task_of_the_manifest_has_its_expectation():

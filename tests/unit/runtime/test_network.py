@@ -121,7 +121,7 @@ def test_garbage_of_one_row_does_not_reach_another_caller(folder):
     network = Network(real._session, real.model, "cuda", max_batch=8)
     network._bound = BoundRunner(real._session, "cpu")
     good, bad = (np.full((1, 1, 16, 16), value, np.float32) for value in (2.0, 0.0))
-    results = []
+    results: list[tuple[float, float | None]] = []
 
     def work(values):
         for _ in range(30):

@@ -6,7 +6,7 @@ import pytest
 
 from livefuse.config import ModelsConfig
 from livefuse.errors import ModelError
-from livefuse.runtime import providers, session
+from livefuse.runtime import environment, providers, session
 from livefuse.runtime.providers import describe_runtime, find_clashes
 from livefuse.runtime.registry import find_models_folder
 from livefuse.runtime.session import SessionCache
@@ -91,7 +91,7 @@ def test_a_device_that_is_not_there_is_refused_with_cause_and_cure(without_nvidi
 
 def test_a_device_whose_libraries_do_not_load_is_refused_or_passed_over(monkeypatch):
     monkeypatch.setattr(session, "list_usable_providers", lambda: ("cuda", "cpu"))
-    real = session.create_session
+    real = environment.create_session
     monkeypatch.setattr(
         session,
         "create_session",
