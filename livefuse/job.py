@@ -148,6 +148,7 @@ class Job:
             outputs=[msgspec.to_builtins(status) for status in self._fanout.statuses()],
             notes=list(media.notes) if media is not None else [],
             media=self._describe_media(media) if media is not None else {},
+            token=msgspec.to_builtins(self._last_token()),
         )
 
     # IngestSink: called from the decode thread.
@@ -269,6 +270,10 @@ class Job:
     def _request_keyframe(self) -> None:
         if self._stages is not None:
             self._stages.encoder.force_keyframe()
+
+    def _last_token(self) -> Token:
+        token = self._stages.last_token if self._stages is not None else None
+        return token or self.token.get()
 
     def _describe_media(self, media: MediaInfo) -> dict[str, Any]:
         return {

@@ -115,7 +115,10 @@ class Rate:
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of a job, as status, panel and `--stats` show them."""
+    """The figures of a job, as status, panel and `--stats` show them.
+
+    `token` is the last frame's, with its log: each step, what it did and how long it took.
+    """
 
     job: str
     state: str
@@ -135,6 +138,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     outputs: list[dict[str, Any]]
     notes: list[str]
     media: dict[str, Any]
+    token: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Telemetry:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import tempfile
 from pathlib import Path
 
-import tests.bench.deface
-import tests.bench.hold
-import tests.bench.latency
-import tests.bench.noop  # noqa: F401 - each of these registers its benches
 from tests.bench.harness import BENCHES, Result, report
 
 # Minutes, not seconds: only by name.
@@ -18,6 +15,8 @@ _LONG = {"soak"}
 
 
 def main() -> int:
+    for module in sorted(Path(__file__).parent.glob("[a-z]*.py")):
+        importlib.import_module(f"tests.bench.{module.stem}")  # each registers its benches
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all but the long ones")
     parser.add_argument("--json", type=Path, metavar="FILE")

@@ -28,22 +28,11 @@ def measure_hold(folder: Path) -> dict[str, Result]:
     """RTMP in, faces covered, RTMP out: the rate is held, nothing dropped, little added."""
     clip = make_clip(folder / "face.mp4", seconds=20, size=(1280, 720), fps=30)
     stats_path = folder / "stats.json"
-    with NginxRtmp() as server:
-        push = subprocess.Popen(
-            ["ffmpeg", "-v", "error", "-re", "-stream_loop", "-1", "-i", str(clip), "-c", "copy",
-             "-f", "flv", server.url("in")]
-        )  # fmt: skip
-        try:
-            while not server.is_publishing("in"):
-                time.sleep(0.1)
-            subprocess.run(
-                [*LIVEFUSE, "run", "--from", server.url("in"), "--to", server.url("out"),
-                 "--operations", "detect,blur", "--for", str(_SECONDS), "--stats", str(stats_path),
-                 "--quiet"],
-                check=True, cwd=ROOT, timeout=_SECONDS + 60,
-            )  # fmt: skip
-        finally:
-            _end(push)
+    run_held(
+        clip,
+        ["--operations", "detect,blur", "--for", str(_SECONDS), "--stats", str(stats_path)],
+        _SECONDS,
+    )
     stats = read_stats(stats_path)
     steps = {name: step["p50_ms"] for name, step in stats["steps"].items()}
     fps = stats["frames_out"] / (stats["frames_in"] / 30)
@@ -56,6 +45,25 @@ def measure_hold(folder: Path) -> dict[str, Result]:
                                           {"p50": stats["latency"]["p50_ms"],
                                            "p99": stats["latency"]["p99_ms"], **steps}),
     }  # fmt: skip
+
+
+def run_held(clip: Path, arguments: list[str], seconds: int) -> None:
+    """Run livefuse between two names of an RTMP server; `clip` is pushed at its own speed."""
+    with NginxRtmp() as server:
+        push = subprocess.Popen(
+            ["ffmpeg", "-v", "error", "-re", "-stream_loop", "-1", "-i", str(clip), "-c", "copy",
+             "-f", "flv", server.url("in")]
+        )  # fmt: skip
+        try:
+            while not server.is_publishing("in"):
+                time.sleep(0.1)
+            subprocess.run(
+                [*LIVEFUSE, "run", "--from", server.url("in"), "--to", server.url("out"),
+                 *arguments, "--quiet"],
+                check=True, cwd=ROOT, timeout=seconds + 60,
+            )  # fmt: skip
+        finally:
+            _end(push)
 
 
 @bench("soak")
