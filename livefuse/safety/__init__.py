@@ -1,1 +1,9 @@
-"""What keeps a face from being shown: cover.py hides a whole picture that may not be seen."""
+"""What keeps faces from being shown against the will of those they belong to.
+
+cover       hides a whole picture that may not be seen
+faces       the consent gate: enrolled faces, and whether they may be shown
+  consent     who, what for, until when         records, shelf   how that lies on disk
+  picture     pictures from outside             embeddings       for the gallery
+  intern      inline pictures become ids
+seal        AES-GCM, for what rests or travels  keys, folder     its keys, the private folder
+"""

@@ -1,94 +1,57 @@
-"""The faces that people enrolled, and whether they may be shown: the consent gate.
-
-    <safety folder>/keys.json              the keys (keys.py)
-    <safety folder>/faces/ID/record.json   who, what for, until when, and the hashes (records.py)
-                             picture       the picture's file, sealed (seal.py)
-                             embedding     what the network made of it, sealed
-"""
+"""The faces that people enrolled, and whether they may be shown: the consent gate."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import secrets
-import shutil
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import numpy as np
 
-from livefuse.errors import ConfigError, ConsentError, LivefuseError, RefusedError, TokenError
+from livefuse.errors import ConsentError, RefusedError
 from livefuse.face import KnownFace, SourceFace
 from livefuse.safety.consent import parse_consent
-from livefuse.safety.folder import (
-    find_safety_folder,
-    lock_folder,
-    make_private_folder,
-    sign_file,
-    write_private,
-)
+from livefuse.safety.embeddings import FaceEmbedder, get_embedding, write_embedding
+from livefuse.safety.folder import find_safety_folder
 from livefuse.safety.keys import KeyRing
 from livefuse.safety.picture import read_picture
 from livefuse.safety.records import (
     AVATAR_PREFIX,
     ID_PREFIX,
-    RECORD_FILE,
     FaceRecord,
     check_name,
-    is_face_id,
     is_same_name,
-    read_record,
     tell_time,
 )
-from livefuse.safety.seal import get_key_id, open_bytes, seal_bytes
+from livefuse.safety.shelf import Shelf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from livefuse.clock import Clock
     from livefuse.config import SafetyConfig
 
 MAX_FACES: Final = 1000
-_PICTURE: Final = "picture"
-_EMBEDDING: Final = "embedding"
 _LIST_HINT: Final = "run  livefuse faces list"
-
-
-@dataclass(slots=True, frozen=True)
-class Embedder:
-    """Turns a picture into the embedding of the one face in it.
-
-    `embed` takes RGB uint8 (height, width, 3) and returns L2-normalised float32 (d,), or raises
-    LivefuseError. `model` names the network: embeddings of different ones cannot be compared.
-    """
-
-    model: str
-    embed: Callable[[NDArray[np.uint8]], NDArray[np.float32]]
-
-
-class _Embedding(msgspec.Struct, frozen=True):
-    model: str
-    vector: bytes
 
 
 class FaceStore:
     """Enrolled faces. Methods may be called from any thread, and by several processes.
 
-    A face whose consent does not hold is never given out. All but `is_allowed` read files.
+    A face whose consent does not hold is never given out. All but `is_allowed` read files whole.
     """
 
     def __init__(
-        self, config: SafetyConfig, clock: Clock, *, embedder: Embedder | None = None
+        self, config: SafetyConfig, clock: Clock, *, embedder: FaceEmbedder | None = None
     ) -> None:
-        """Take the folder; nothing is read or made yet."""
+        """Take the folder; nothing is read or made yet. Without `embedder` there is no gallery."""
         self.folder = find_safety_folder(config)
         self.keys = KeyRing(self.folder, clock)
-        self._faces = self.folder / "faces"
+        self._shelf = Shelf(self.folder, self.keys)
         self._clock = clock
         self._embedder = embedder
         self._lock = threading.Lock()
@@ -98,16 +61,17 @@ class FaceStore:
 
     def list_records(self) -> tuple[FaceRecord, ...]:
         """Return the records that can be read, the oldest first."""
-        found = []
-        for face_id in self._list_ids():
-            with contextlib.suppress(ConsentError):
-                found.append(read_record(self._faces / face_id / RECORD_FILE))
-        return tuple(sorted(found, key=lambda record: (record.created, record.face_id)))
+        return self._shelf.list_records()
 
     def list_damaged(self) -> tuple[str, ...]:
         """Return the ids whose records cannot be read."""
-        good = {record.face_id for record in self.list_records()}
-        return tuple(face_id for face_id in self._list_ids() if face_id not in good)
+        good = {record.face_id for record in self._shelf.list_records()}
+        return tuple(face_id for face_id in self._shelf.list_ids() if face_id not in good)
+
+    def find_by_digest(self, picture_sha256: str) -> FaceRecord | None:
+        """Return the record of the picture with this SHA-256, whatever its state."""
+        records = self._shelf.list_records()
+        return next((r for r in records if r.picture_sha256 == picture_sha256), None)
 
     def resolve(self, name_or_id: str) -> str:
         """Return the face id that a person wrote as an id or a name; `avatar:NAME` is itself.
@@ -116,17 +80,15 @@ class FaceStore:
             ConsentError: nobody of that name is enrolled.
         """
         wanted = name_or_id.strip()
-        if wanted.startswith(AVATAR_PREFIX):
+        if wanted.startswith(AVATAR_PREFIX) or self._shelf.has(wanted):
             return wanted
-        if is_face_id(wanted) and (self._faces / wanted).is_dir():
-            return wanted
-        for record in self.list_records():
+        for record in self._shelf.list_records():
             if record.name and is_same_name(record.name, wanted):
                 return record.face_id
         looks_like_file = "/" in wanted or "." in wanted
         raise ConsentError(
             f"no face {wanted[:64]!r} is enrolled",
-            hint="a picture is enrolled first:  livefuse faces enroll PICTURE --consent ..."
+            hint='a picture is enrolled first:  livefuse faces enroll PICTURE --consent "..."'
             if looks_like_file
             else f"{_LIST_HINT}  or  livefuse faces enroll",
         )
@@ -139,15 +101,13 @@ class FaceStore:
         Raises:
             ConsentError: it is not enrolled, its consent has expired or was revoked.
         """
-        if not is_face_id(face_id):
-            raise ConsentError(f"no face {face_id[:64]!r} is enrolled", hint=_LIST_HINT)
-        record = read_record(self._faces / face_id / RECORD_FILE)
-        state = record.get_state(self._clock.epoch_s())
-        if state != "valid":
-            when = record.revoked or record.consent.until
+        record = self._shelf.read_record(face_id)
+        if record.get_state(self._clock.epoch_s()) != "valid":
+            when = f"was revoked on {record.revoked[:10]}"
+            if not record.revoked:
+                when = f"ended on {record.consent.until[:10]}"
             raise ConsentError(
-                f"the consent for {record.person} {'was revoked' if record.revoked else 'ended'} "
-                f"on {when[:10]}",
+                f"the consent for {record.person} {when}",
                 hint="ask for a new one and enroll the picture again",
             )
         return record
@@ -159,19 +119,15 @@ class FaceStore:
         """
         if face_id.startswith(AVATAR_PREFIX):
             return True
-        if not is_face_id(face_id):
-            return False
-        path = self._faces / face_id / RECORD_FILE
-        signature = sign_file(path)
+        signature = self._shelf.sign_record(face_id)
         with self._lock:
             if signature is None:
                 self._seen.pop(face_id, None)
                 return False
             seen = self._seen.get(face_id)
             if seen is None or seen[0] != signature:
-                seen = signature, _read_or_none(path)
-                self._seen[face_id] = seen
-            record = seen[1]
+                seen = self._seen[face_id] = signature, self._read_or_none(face_id)
+        record = seen[1]
         return record is not None and record.get_state(self._clock.epoch_s()) == "valid"
 
     def load_source(self, face_id: str) -> SourceFace:
@@ -183,20 +139,21 @@ class FaceStore:
             ConfigError: the keys cannot be read.
         """
         record = self.check_consent(face_id)
-        data = self._open(record, _PICTURE)
-        if hashlib.sha256(data).hexdigest() != record.picture_sha256:
-            raise _explain_picture(record, "it is another one")
+        data = self._shelf.open_part(record, "picture")
         return SourceFace(face_id, read_picture(data), record.picture_sha256, "photo")
 
     def list_gallery(self) -> tuple[KnownFace, ...]:
-        """Return the people whose consent holds and whose embedding the present network made.
+        """Return the people whose consent holds, by name (without one: by id).
 
-        Where another network made it, it is made again from the picture: call this in `prepare`.
+        What another network made of a face is made again from its picture: call this while
+        preparing, never for a frame. A face that cannot be read is left out.
         """
+        if self._embedder is None:
+            return ()
         known = []
-        for record in self.list_records():
+        for record in self._shelf.list_records():
             if record.get_state(self._clock.epoch_s()) == "valid":
-                embedding = self._get_embedding(record)
+                embedding = get_embedding(self._shelf, record, self._embedder)
                 if embedding is not None:
                     known.append(KnownFace(record.person, embedding))
         return tuple(known)
@@ -226,26 +183,23 @@ class FaceStore:
         check(rgb)
         vector = self._embedder.embed(rgb) if self._embedder is not None else None
         digest = hashlib.sha256(picture).hexdigest()
-        make_private_folder(self.folder)
-        with lock_folder(self._faces):
+        with self._shelf.lock():
             earlier = self.find_by_digest(digest)
             record = FaceRecord(
-                face_id=earlier.face_id if earlier is not None else self._create_id(),
-                name=name or (earlier.name if earlier is not None else ""),
+                face_id=earlier.face_id if earlier else f"{ID_PREFIX}{secrets.token_hex(6)}",
+                name=name or (earlier.name if earlier else ""),
                 consent=agreed,
                 created=tell_time(self._clock.epoch_s()),
                 picture_sha256=digest,
                 consent_sha256=agreed.digest,
             )
-            self._check_room(record, is_new=earlier is None)
-            folder = self._faces / record.face_id
-            make_private_folder(folder)
-            # The record last: without it nothing is enrolled. Until then the old one opens nothing.
-            self._write(record, _PICTURE, picture)
-            (folder / _EMBEDDING).unlink(missing_ok=True)
-            if vector is not None:
-                self._write_embedding(record, vector)
-            self._write_record(record)
+            self._check_room(record)
+            # The record comes last: before it nothing is enrolled, and an older one opens nothing.
+            self._shelf.delete_parts(record.face_id)
+            self._shelf.write_part(record, "picture", picture)
+            if vector is not None and self._embedder is not None:
+                write_embedding(self._shelf, record, self._embedder.model, vector)
+            self._shelf.write_record(record)
         return record
 
     def revoke(self, name_or_id: str) -> FaceRecord:
@@ -255,16 +209,14 @@ class FaceStore:
             ConsentError: nobody of that name is enrolled.
             ConfigError: the folder cannot be written.
         """
-        face_id = self.resolve(name_or_id)
-        self._refuse_avatar(face_id)
-        with lock_folder(self._faces):
-            record = read_record(self._faces / face_id / RECORD_FILE)
+        face_id = self._resolve_person(name_or_id)
+        with self._shelf.lock():
+            record = self._shelf.read_record(face_id)
             if not record.revoked:
                 now = tell_time(self._clock.epoch_s())
                 record = msgspec.structs.replace(record, revoked=now)
-                self._write_record(record)
-            for part in (_PICTURE, _EMBEDDING):
-                (self._faces / face_id / part).unlink(missing_ok=True)
+                self._shelf.write_record(record)
+            self._shelf.delete_parts(face_id)
         return record
 
     def remove(self, name_or_id: str) -> str:
@@ -274,41 +226,54 @@ class FaceStore:
             ConsentError: nobody of that name is enrolled.
             ConfigError: its files cannot be removed.
         """
-        face_id = self.resolve(name_or_id)
-        self._refuse_avatar(face_id)
-        with lock_folder(self._faces):
-            folder = self._faces / face_id
-            try:
-                (folder / RECORD_FILE).unlink(missing_ok=True)  # first: now nothing is enrolled
-                shutil.rmtree(folder)
-            except OSError as error:
-                raise ConfigError(
-                    f"cannot remove {folder} ({error.strerror or 'busy'})",
-                    hint="check who may write there",
-                ) from None
+        face_id = self._resolve_person(name_or_id)
+        with self._shelf.lock():
+            self._shelf.remove(face_id)
         return face_id
 
-    def reseal(self) -> int:
-        """Seal all that is kept with the newest key; return how many files had an older one.
+    def rotate_keys(self) -> tuple[str, int]:
+        """Add a key and seal with it all that is kept; return its id and how many files changed.
 
         Raises:
-            ConsentError: a picture does not open.
+            TokenError: there are too many keys in use.
+            ConsentError: something kept does not open.
             ConfigError: the folder cannot be written.
         """
-        if not self._faces.is_dir():
-            return 0
-        current, _ = self.keys.get_current()
-        changed = 0
-        with lock_folder(self._faces):
-            for record in self.list_records():
-                for part in (_PICTURE, _EMBEDDING):
-                    path = self._faces / record.face_id / part
-                    if path.is_file() and get_key_id(path.read_bytes()) != current:
-                        self._write(record, part, self._open(record, part))
-                        changed += 1
-        return changed
+        with self._shelf.lock():
+            key_id = self.keys.rotate()
+            return key_id, self._shelf.reseal()
 
-    def find_by_digest(self, picture_sha256: str) -> FaceRecord | None:
-        """Return the record of the picture with this SHA-256, whatever its state."""
-        records = self.list_records()
-        return next((r for r in records if r.picture_sha256 == picture_sha256), None)
+    def retire_key(self, key_id: str) -> None:
+        """Destroy a key, once nothing that is kept needs it.
+
+        Raises:
+            TokenError: there is no such key, or it is the one that seals.
+            ConsentError: something kept does not open.
+            ConfigError: the folder cannot be written.
+        """
+        with self._shelf.lock():
+            self._shelf.reseal()
+            self.keys.retire(key_id)
+
+    def _resolve_person(self, name_or_id: str) -> str:
+        face_id = self.resolve(name_or_id)
+        if face_id.startswith(AVATAR_PREFIX):
+            raise ConsentError("a drawn face needs no consent", hint=_LIST_HINT)
+        return face_id
+
+    def _check_room(self, record: FaceRecord) -> None:
+        others = [r for r in self._shelf.list_records() if r.face_id != record.face_id]
+        if len(others) >= MAX_FACES:
+            raise RefusedError(f"{MAX_FACES} faces are enrolled", hint="remove some first")
+        for other in others:
+            if record.name and other.name and is_same_name(record.name, other.name):
+                raise RefusedError(
+                    f"the name {record.name} is taken by {other.face_id}",
+                    hint="choose another, or remove that face first",
+                )
+
+    def _read_or_none(self, face_id: str) -> FaceRecord | None:
+        try:
+            return self._shelf.read_record(face_id)
+        except ConsentError:
+            return None

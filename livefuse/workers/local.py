@@ -10,7 +10,7 @@ from livefuse.pipeline.state import Services
 from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
 from livefuse.safety.cover import cover_frame
-from livefuse.safety.faces import is_allowed, list_gallery, load_source
+from livefuse.safety.faces import FaceStore
 
 if TYPE_CHECKING:
     from livefuse.clock import Clock
@@ -28,6 +28,7 @@ class Worker:
         self.clock = clock
         self.jobs: dict[str, Job] = {}
         self._sessions = SessionCache(config.models)
+        self.faces = FaceStore(config.safety, clock)
 
     def add_job(self, job_id: str, spec: JobSpec) -> Job:
         """Check `spec` and return its job, not yet started.
@@ -38,12 +39,14 @@ class Worker:
         if job_id in self.jobs:
             raise JobError(f"there is a job {job_id!r} already", hint="choose another id")
 
+        faces = self.faces
+
         def create_pipeline(mode: RingMode, token: Token) -> Pipeline:
             pipeline = Pipeline(
                 self.config,
                 self._sessions,
                 self.clock,
-                Services(cover_frame, load_source, list_gallery, is_allowed),
+                Services(cover_frame, faces.load_source, faces.list_gallery, faces.is_allowed),
                 every_frame=mode == "every_frame",
             )
             pipeline.prepare(token)

@@ -1,0 +1,108 @@
+"""The record of an enrolled face: who it is, what was agreed, and the proof that it was."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from livefuse.errors import ConsentError, RefusedError
+from livefuse.safety.consent import Consent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RecordState = Literal["valid", "expired", "revoked"]
+RECORD_FILE: Final = "record.json"
+ID_PREFIX: Final = "face_"
+AVATAR_PREFIX: Final = "avatar:"
+"""Drawn faces: nobody's, so nobody has to agree."""
+
+_ID: Final = re.compile(r"face_[0-9a-f]{12}")
+_NAME: Final = re.compile(r"[^,:/\\\s][^,:/\\]{0,62}[^,:/\\\s]|[^,:/\\\s]")
+
+
+class FaceRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An enrolled face. Times are ISO 8601 in UTC; `revoked` is empty while it is not.
+
+    `picture_sha256` is of the file that was enrolled, `consent_sha256` of the consent: this is the
+    evidence that tells which consent a swap was made under. The picture is sealed with both bound
+    in, so that a record that somebody rewrites opens no picture.
+    """
+
+    face_id: str
+    name: str = ""
+    consent: Consent
+    created: str
+    picture_sha256: str
+    consent_sha256: str
+    revoked: str = ""
+    version: int = 1
+
+    @property
+    def person(self) -> str:
+        """What the gallery calls this person: the name, else the id."""
+        return self.name or self.face_id
+
+    def get_state(self, now_epoch_s: float) -> RecordState:
+        """Say whether the consent holds."""
+        if self.revoked:
+            return "revoked"
+        return "valid" if now_epoch_s <= self.consent.until_epoch_s else "expired"
+
+
+def is_face_id(text: str) -> bool:
+    """Say whether `text` looks like the id of an enrolled face."""
+    return _ID.fullmatch(text) is not None
+
+
+def check_name(name: str) -> str:
+    """Return `name` in its normal form (NFC).
+
+    Raises:
+        RefusedError: it cannot be told from an id, a list of names or a path.
+    """
+    name = unicodedata.normalize("NFC", " ".join(name.split()))
+    is_taken = name.startswith((ID_PREFIX, AVATAR_PREFIX))
+    if is_taken or not name.isprintable() or not _NAME.fullmatch(name):
+        raise RefusedError(
+            "a name is 1 to 64 characters without , : and slashes, and not the like of an id",
+            hint="write --name Anna",
+        )
+    return name
+
+
+def is_same_name(one: str, other: str) -> bool:
+    """Compare names as people do."""
+    forms = [unicodedata.normalize("NFC", name).casefold() for name in (one, other)]
+    return forms[0] == forms[1]
+
+
+def read_record(path: Path) -> FaceRecord:
+    """Return the record in the file `path`.
+
+    Raises:
+        ConsentError: it is not there, damaged, or does not say what was agreed.
+    """
+    face_id = path.parent.name
+    hint = f"run  livefuse faces remove {face_id}  and enroll it again"
+    try:
+        record = msgspec.json.decode(path.read_bytes(), type=FaceRecord)
+        _ = record.consent.until_epoch_s
+    except OSError:
+        raise ConsentError(
+            f"no face {face_id!r} is enrolled", hint="run  livefuse faces enroll"
+        ) from None
+    except (ValueError, msgspec.MsgspecError):
+        raise ConsentError(f"the record of {face_id} is damaged", hint=hint) from None
+    if record.face_id != face_id or record.consent.digest != record.consent_sha256:
+        raise ConsentError(f"the record of {face_id} was altered", hint=hint)
+    return record
+
+
+def tell_time(epoch_s: float) -> str:
+    """Return a time as records tell it."""
+    return datetime.fromtimestamp(epoch_s, UTC).isoformat("T", "seconds")
