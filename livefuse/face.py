@@ -59,6 +59,28 @@ class Track:
     missed: int = 0
 
 
+class Attributes(NamedTuple):
+    """z_att: what of a face is not its person's: pose, expression, light.
+
+    Pose in radians: yaw > 0 turns the nose to the picture's right, pitch > 0 lifts it, roll > 0
+    turns the head clockwise. Openings and the smile are shares of the face's width, the brows'
+    height of the eyes' distance. `light` is the skin's luma 0..1; `light_side` and `light_down` are
+    -1..1, above 0 when the picture's right, and the face's lower half, are the brighter.
+    """
+
+    yaw: float
+    pitch: float
+    roll: float
+    mouth_open: float
+    smile: float
+    eye_left: float
+    eye_right: float
+    brows: float
+    light: float
+    light_side: float
+    light_down: float
+
+
 @dataclass(slots=True, eq=False)
 class Face:
     """What is known of one face in one frame: each analysis step fills its slots, effects read.
@@ -66,7 +88,7 @@ class Face:
     `mesh` is float32 (468 or 478, 3): MediaPipe's points, x, y and z in px of the frame, z growing
     away from the camera; 468.. are the irises. None: not aligned, or not to be trusted.
     `landmarks` are the other point sets by their count (5, 68, 106, 203), float32 (n, 2) px.
-    `embedding` is L2-normalised (d,), z_id; `pose_rad` is yaw, pitch, roll, part of z_att.
+    `embedding` is L2-normalised (d,), z_id; `attributes` are z_att, `pose_rad` is yaw, pitch, roll.
     `chosen`: the token's selector picked it; `person` is its name in the gallery, if any.
     `occlusion` is what stands before the face: uint8 of `occlusion_box` px, 255 is occluded.
     """
@@ -75,6 +97,7 @@ class Face:
     mesh: NDArray[np.float32] | None = None
     landmarks: dict[int, NDArray[np.float32]] = field(default_factory=dict)
     pose_rad: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    attributes: Attributes | None = None
     embedding: NDArray[np.float32] | None = None
     person: str = ""
     similarity: float = 0.0

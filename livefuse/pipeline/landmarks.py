@@ -120,12 +120,22 @@ def get_landmarks(face: Face, count: int) -> NDArray[np.float32] | None:
     """
     if count not in COUNTS:
         raise ValueError(f"no set of {count} landmarks: there are {', '.join(map(str, COUNTS))}")
+    if count == len(face.track.landmarks5):
+        return get_landmarks5(face)
     own = face.landmarks.get(count)
     if own is not None:
         return own
-    if face.mesh is not None and count in _CONVERSIONS:
-        return _CONVERSIONS[count](face.mesh)
-    return np.asarray(face.track.landmarks5, np.float32) if count == 5 else None  # noqa: PLR2004 - the count
+    return None if face.mesh is None else _convert_mesh(face.mesh, count)
+
+
+def get_landmarks5(face: Face) -> NDArray[np.float32]:
+    """Return float32 (5, 2) px: the mesh's, or the track's when the face has no mesh."""
+    own = face.landmarks.get(5)
+    if own is not None:
+        return own
+    if face.mesh is not None:
+        return convert_mesh_to_5(face.mesh)
+    return np.asarray(face.track.landmarks5, np.float32)
 
 
 def convert_mesh_to_5(mesh: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -160,6 +170,11 @@ def convert_68_to_5(points: NDArray[np.float32]) -> NDArray[np.float32]:
 def convert_106_to_5(points: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return float32 (5, 2) of insightface's (106, 2) points."""
     return np.asarray(points[[38, 88, 86, 52, 61], :2], np.float32)
+
+
+def _convert_mesh(mesh: NDArray[np.float32], count: int) -> NDArray[np.float32] | None:
+    convert = _CONVERSIONS.get(count)
+    return convert(mesh) if convert is not None else None
 
 
 def _cut_mesh(mesh: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -20,6 +20,7 @@ from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.frame import TIME_BASE_HZ, create_frame
 from livefuse.pipeline.analysis.align import create_align_step
 from livefuse.pipeline.analysis.detect_step import create_detect_step
+from livefuse.pipeline.analysis.identify import create_identify_step
 from livefuse.pipeline.aside import create_aside
 from livefuse.pipeline.background_step import create_background_step
 from livefuse.pipeline.effects.blur import create_blur_step
@@ -42,6 +43,7 @@ _LAST_ANALYSIS_RANK: Final = OPERATIONS["identify"]
 STEPS: Final[dict[str, Callable[[StepContext], Step]]] = {
     "detect": create_detect_step,
     "align": create_align_step,
+    "identify": create_identify_step,
     "background": create_background_step,
     "blur": create_blur_step,
 }

@@ -10,7 +10,7 @@ from livefuse.pipeline.analysis.blazeface import BlazeFaceDetector
 from livefuse.pipeline.analysis.centerface import CenterFaceDetector
 from livefuse.pipeline.analysis.retinaface import create_retinaface_detector
 from livefuse.pipeline.analysis.scrfd import ScrfdDetector
-from livefuse.pipeline.analysis.select import choose_faces
+from livefuse.pipeline.analysis.select import FaceSelector
 from livefuse.pipeline.analysis.track import FaceTracker
 from livefuse.pipeline.analysis.yoloface import YoloFaceDetector
 from livefuse.pipeline.analysis.yunet import YuNetDetector
@@ -39,6 +39,7 @@ class DetectStep:
 
     def __init__(self, tracker: FaceTracker) -> None:
         self._tracker = tracker
+        self._selector = FaceSelector()
 
     def prepare(self, token: Token) -> None:
         """See `Step.prepare`; the detector is there since the step was made."""
@@ -48,7 +49,7 @@ class DetectStep:
         tracking = self._tracker.update(state.frame)
         state.faces = [Face(track) for track in tracking.tracks]
         state.is_cut = tracking.cut
-        choose_faces(state.faces, state.token.parameters)
+        self._selector.choose(state.faces, state.token.parameters, state.dt_s)
         if tracking.lost:
             state.cover_reason = "lost_face"
         how = "detected" if tracking.detected else "followed"
@@ -57,6 +58,7 @@ class DetectStep:
     def reset(self) -> None:
         """See `Step.reset`."""
         self._tracker.reset()
+        self._selector.reset()
 
 
 def create_detector(config: Config, sessions: SessionCache, *, every_frame: bool) -> Detector:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import cv2
 import numpy as np
 
 from livefuse.errors import ConfigError, ModelError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from livefuse.runtime.session import Network
 
 _BYTE: Final = 255.0
+_SHARP: Final = 0.1
 
 
 class IdentityFamily(NamedTuple):
@@ -47,7 +49,11 @@ FAMILIES: Final[dict[str, IdentityFamily]] = {
 
 
 class Embedder:
-    """Runs an identity network on aligned crops. One instance for one thread."""
+    """Runs an identity network on aligned crops. One instance for one thread.
+
+    `length` is that of its vectors, 0 before the first run. `sharpness` is 0..1 for each face of
+    the last call: a smeared face says little about whose it is.
+    """
 
     def __init__(self, network: Network) -> None:
         """Take a network of one of `FAMILIES`.
@@ -71,6 +77,8 @@ class Embedder:
         self._factor = (np.float32(family.scale / _BYTE) / std).reshape(3, 1, 1)
         self._offset = (-mean / std).reshape(3, 1, 1)
         self._blob = np.empty((1, 3, self._size, self._size), np.float32)
+        self.length = 0
+        self.sharpness: list[float] = []
         self.same = family.same
         self.keep = family.keep
 
@@ -85,6 +93,7 @@ class Embedder:
         count = len(landmarks5)
         if self._blob.shape[0] < count:
             self._blob = np.empty((count, *self._blob.shape[1:]), np.float32)
+        self.sharpness = []
         for blob, points in zip(self._blob, landmarks5, strict=False):
             self._fill(blob, frame, points)
         step = count if self._can_batch else 1
@@ -95,6 +104,7 @@ class Embedder:
         """Put one face's crop into (3, size, size)."""
         transform = fit_template(points, self._template, self._size)
         rgb = self._reader.read(frame, transform)[: self._size, : self._size]
+        self.sharpness.append(measure_sharpness(rgb[:, :, 1]))
         np.multiply(rgb.transpose(2, 0, 1), self._factor, out=blob)
         blob += self._offset
 
@@ -107,7 +117,17 @@ class Embedder:
                 f"the vectors of {self._network.model.name} are of no use",
                 hint="run  livefuse doctor",
             )
-        return rows / norms
+        self.length = rows.shape[1]
+        return np.asarray(rows / norms, np.float32)
+
+
+def measure_sharpness(plane: NDArray[np.uint8]) -> float:
+    """Return how much fine detail a crop shows beside its contrast, 0..1: 1 is in focus."""
+    detail = cv2.Laplacian(plane, cv2.CV_16S)
+    contrast = float(cv2.meanStdDev(plane)[1][0, 0])
+    return min(
+        float(cv2.norm(detail, cv2.NORM_L1)) / detail.size / (_SHARP * (contrast + 4.0)), 1.0
+    )
 
 
 def _round_up(size: int) -> int:
