@@ -9,7 +9,7 @@ import msgspec
 
 from livefuse.ingest import is_live_url
 from livefuse.publish import is_file_url
-from livefuse.token import Parameters, Token, create_token
+from livefuse.token import Parameters, Token, check_token, create_token
 
 if TYPE_CHECKING:
     from livefuse.config import Mode
@@ -35,11 +35,11 @@ class JobSpec:
         """Return the job's template token, its operations checked.
 
         Raises:
-            TokenError: the operations are unknown or out of order.
+            TokenError: operations or parameters are unknown, out of order or do not fit.
         """
         token = create_token(self.operations, now_epoch_s=now_epoch_s)
-        return msgspec.structs.replace(
-            token, source_face=self.source_face, parameters=self.parameters
+        return check_token(
+            msgspec.structs.replace(token, source_face=self.source_face, parameters=self.parameters)
         )
 
     def choose_mode(self) -> RingMode:

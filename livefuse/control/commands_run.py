@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from livefuse.config import Mode
 from livefuse.control.failure import explain_unexpected
-from livefuse.control.requests import RunRequest, create_request
+from livefuse.control.requests import RunRequest, Wish, create_request
 from livefuse.errors import PublishConnectError
 
 DEMO_SOURCE: Final = "demo:"
@@ -29,7 +29,32 @@ To = Annotated[
     ),
 ]
 Operations = Annotated[
-    str, Parameter(metavar="NAMES", help="What is done to faces, in order; none leaves them bare.")
+    str | None,
+    Parameter(
+        metavar="NAMES",
+        help="What is done to faces, in order; none leaves them bare. Not said: detect,blur, or "
+        "what --source-face and --look need.",
+    ),
+]
+Face = Annotated[
+    str,
+    Parameter(
+        name="--source-face",
+        metavar="NAME",
+        help="The face to show: avatar:NAME, or one that `livefuse faces list` shows.",
+    ),
+]
+Look = Annotated[
+    str, Parameter(metavar="NAME", help="How to beautify: `livefuse looks list` shows them.")
+]
+Params = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--param",
+        metavar="NAME=VALUE",
+        negative=(),
+        help="One parameter of the token or of beautify; repeat it for more.",
+    ),
 ]
 ConfigFile = Annotated[
     Path | None, Parameter(name="--config", metavar="FILE", help="A TOML file of settings.")
@@ -66,7 +91,10 @@ def run(  # noqa: PLR0913 - one parameter per option of the command line
     *,
     source: From,
     to: To = None,
-    operations: Operations = "detect,blur",
+    operations: Operations = None,
+    source_face: Face = "",
+    look: Look = "",
+    param: Params = None,
     config: ConfigFile = None,
     settings: Settings = None,
     for_s: Seconds = None,
@@ -78,7 +106,7 @@ def run(  # noqa: PLR0913 - one parameter per option of the command line
     request = create_request(
         source,
         to or (),
-        operations=operations,
+        wish=Wish(operations, source_face, look, tuple(param or ())),
         config=config,
         settings=settings or (),
         mode=mode,
@@ -93,7 +121,10 @@ def demo(  # noqa: PLR0913 - one parameter per option of the command line
     *,
     source: From = DEMO_SOURCE,
     to: To = None,
-    operations: Operations = "detect,blur",
+    operations: Operations = None,
+    source_face: Face = "",
+    look: Look = "",
+    param: Params = None,
     config: ConfigFile = None,
     settings: Settings = None,
     for_s: Seconds = None,
@@ -110,7 +141,7 @@ def demo(  # noqa: PLR0913 - one parameter per option of the command line
     request = create_request(
         source,
         to or [str(DEMO_TARGET)],
-        operations=operations,
+        wish=Wish(operations, source_face, look, tuple(param or ())),
         config=config,
         settings=settings,
         mode=mode,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from livefuse.config import load_config
+from livefuse.clock import SystemClock
+from livefuse.config import ModelsConfig, load_config
 from livefuse.control.figures import check_writable
+from livefuse.control.parameters import create_parameters
 from livefuse.control.paths import check_distinct
 from livefuse.errors import ConfigError, TokenError
 from livefuse.token import check_operations
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from livefuse.config import Config, Mode
+    from livefuse.token import Parameters
 
 _FROM_ENVIRONMENT: Final = "env:"
 NO_OPERATIONS: Final = "none"
@@ -31,6 +34,8 @@ class RunRequest:
     source: str
     targets: tuple[str, ...]
     operations: tuple[str, ...]
+    source_face: str
+    parameters: Parameters
     mode: Mode
     config: Config
     for_s: float | None = None
@@ -43,11 +48,20 @@ class RunRequest:
         return (self.source, *self.targets)
 
 
+class Wish(NamedTuple):
+    """What is to be done to faces, as the command line says it; empty: not said."""
+
+    operations: str | None = None
+    source_face: str = ""
+    look: str = ""
+    parameters: tuple[str, ...] = ()
+
+
 def create_request(  # noqa: PLR0913 - one parameter per option of the command line
     source: str,
     targets: Sequence[str],
     *,
-    operations: str,
+    wish: Wish,
     config: Path | None,
     settings: Sequence[str],
     mode: Mode | None,
@@ -59,9 +73,12 @@ def create_request(  # noqa: PLR0913 - one parameter per option of the command l
 
     Raises:
         ConfigError: a key, a value, an option or the place for the figures cannot be used.
-        TokenError: the operations are unknown or out of order.
+        TokenError: operations, parameters or the look are unknown or do not fit.
+        ConsentError: the source face is not enrolled.
     """
     tree = load_config(config, tuple(settings))
+    parameters = create_parameters(wish.look, wish.parameters, tree.beautify)
+    tree = apply_device_mode(tree, parameters.device_mode)
     if for_s is not None and not for_s > 0:  # nan is no length either
         raise ConfigError(f"--for {for_s:g} is no length of time", hint="write seconds above 0")
     if not targets and not tree.http.enabled:
@@ -69,7 +86,9 @@ def create_request(  # noqa: PLR0913 - one parameter per option of the command l
     request = RunRequest(
         source=resolve_url(source),
         targets=tuple(map(resolve_url, targets)),
-        operations=parse_operations(operations),
+        operations=choose_operations(wish),
+        source_face=resolve_face(wish.source_face, tree),
+        parameters=parameters,
         mode=mode or tree.ring.mode,
         config=_hush(tree) if quiet else tree,
         for_s=for_s,
@@ -109,6 +128,48 @@ def resolve_url(text: str) -> str:
     if not url:
         raise ConfigError("an empty URL", hint="write one after --from and --to")
     return url
+
+
+def choose_operations(wish: Wish) -> tuple[str, ...]:
+    """Return what the wish says, or what its face and look need, or that faces are covered.
+
+    Raises:
+        TokenError: none named, unknown or out of order.
+    """
+    if wish.operations is not None:
+        return parse_operations(wish.operations)
+    if not wish.source_face and not wish.look:
+        return check_operations(("detect", "blur"))
+    swap = ("swap",) if wish.source_face else ()
+    beautify = ("beautify",) if wish.look else ()
+    return check_operations(("detect", "align", *swap, *beautify))
+
+
+def apply_device_mode(config: Config, mode: str) -> Config:
+    """Return `config` for a token's device_mode: a device by name, or lighter networks."""
+    if mode == "light":
+        align = msgspec.structs.replace(config.align, model="facemesh_468")
+        detect = msgspec.structs.replace(config.detect, input_long_side=256, every_n=5)
+        return msgspec.structs.replace(config, align=align, detect=detect)
+    if mode == "auto":
+        return config
+    models = msgspec.convert(
+        {**msgspec.to_builtins(config.models), "providers": mode}, ModelsConfig
+    )
+    return msgspec.structs.replace(config, models=models)
+
+
+def resolve_face(name: str, config: Config) -> str:
+    """Return the id of the face that the user calls `name`; empty stays empty.
+
+    Raises:
+        ConsentError: nobody of that name is enrolled.
+    """
+    if not name:
+        return ""
+    from livefuse.safety.faces import FaceStore  # noqa: PLC0415 - not for every run
+
+    return FaceStore(config.safety, SystemClock()).resolve(name)
 
 
 def parse_operations(text: str) -> tuple[str, ...]:

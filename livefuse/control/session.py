@@ -59,6 +59,8 @@ class _Session:
             targets=self._request.targets,
             operations=self._request.operations,
             mode=self._request.mode,
+            source_face=self._request.source_face,
+            parameters=self._request.parameters,
         )
         job = self._worker.add_job(JOB_ID, spec)
         with catch_signals() as stop:

@@ -10,11 +10,11 @@ import pytest
 
 from livefuse.config import Config
 from livefuse.control.figures import check_writable, write_atomically
-from livefuse.control.requests import create_request, parse_operations, resolve_url
-from livefuse.errors import ConfigError, TokenError
+from livefuse.control.requests import Wish, create_request, parse_operations, resolve_url
+from livefuse.errors import ConfigError, ConsentError, TokenError
 
 PLAIN: dict[str, Any] = {
-    "operations": "detect,blur",
+    "wish": Wish(),
     "config": None,
     "settings": (),
     "mode": None,
@@ -126,3 +126,71 @@ def test_the_input_is_not_an_output(tmp_path):
     options = {**PLAIN, "settings": ["record.overwrite=true"]}
     with pytest.raises(ConfigError, match="while it is read"):
         create_request(str(path), [str(path)], **options)
+
+
+def create(wish, settings=(), **changes):
+    return create_request("a", ["b"], **{**PLAIN, "wish": wish, "settings": settings, **changes})
+
+
+def test_what_is_not_said_follows_from_face_and_look():
+    assert create(Wish()).operations == ("detect", "blur")
+    assert create(Wish(source_face="avatar:robot")).operations == ("detect", "align", "swap")
+    assert create(Wish(look="natural")).operations == ("detect", "align", "beautify")
+    both = create(Wish(source_face="avatar:robot", look="natural"))
+    assert both.operations == ("detect", "align", "swap", "beautify")
+    assert both.source_face == "avatar:robot"
+
+
+def test_what_is_said_goes_before_it():
+    wish = Wish("detect,align,puppet", source_face="avatar:robot")
+    assert create(wish).operations == ("detect", "align", "puppet")
+
+
+def test_parameters_are_the_tokens_and_beautifys():
+    wish = Wish(parameters=("select=largest", "blend_ratio=0.5", "slim=0.3", "lip_color=#AA0000"))
+    parameters = create(wish).parameters
+    assert (parameters.select, parameters.blend_ratio) == ("largest", 0.5)
+    assert parameters.beautify == {"slim": 0.3, "lip_color": "#aa0000"}
+
+
+def test_a_parameter_changes_what_the_look_says():
+    plain = create(Wish(look="natural")).parameters.beautify
+    changed = create(Wish(look="natural", parameters=("smooth=0.9",))).parameters.beautify
+    assert plain["smooth"] != changed["smooth"] == 0.9
+    assert {k: v for k, v in changed.items() if k != "smooth"} == {
+        k: v for k, v in plain.items() if k != "smooth"
+    }
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        ("slimm=0.3", "did you mean slim"),
+        ("select=bigest", "choose from all, largest"),
+        ("blend_ratio=2", "blend_ratio does not fit"),
+        ("slim=7", "0 to 1"),
+        ("lips=red", "not a number"),
+        ("slim", "NAME=VALUE"),
+        ("enable_gfpgan=perhaps", "enable_gfpgan does not fit"),
+    ],
+)
+def test_a_wrong_parameter_is_told_with_what_fits(setting, text):
+    with pytest.raises(TokenError, match=text):
+        create(Wish(parameters=(setting,)))
+
+
+def test_an_unknown_face_is_told(tmp_path):
+    with pytest.raises(ConsentError, match="livefuse faces"):
+        create(Wish(source_face="nobody"), settings=(f"safety.folder={tmp_path}",))
+
+
+@pytest.mark.parametrize(("mode", "provider"), [("cpu", "cpu"), ("auto", "auto")])
+def test_device_mode_chooses_the_device(mode, provider):
+    assert create(Wish(parameters=(f"device_mode={mode}",))).config.models.providers == provider
+
+
+def test_the_light_mode_takes_lighter_networks():
+    """R44"""
+    light = create(Wish(parameters=("device_mode=light",))).config
+    assert light.align.model == "facemesh_468"
+    assert light.detect.every_n > create(Wish()).config.detect.every_n
