@@ -100,6 +100,8 @@ class EnhanceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     model: str = "classical"
     threads: Threads = 1
     amount: Share = 0.5
+    every_n: Positive = 1
+    fidelity: Share = 0.7
 
 
 class MaskConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import cv2
 import numpy as np
 
 from livefuse.pipeline.crop import CropReader
+from livefuse.pipeline.landmarks import get_landmarks
 from livefuse.pipeline.planes import LUMA_WEIGHTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from livefuse.face import Face
     from livefuse.frame import Colour, Frame
     from livefuse.geometry import Similarity
+
+
+_MIN_APART_PX: Final = 4.0  # between the eyes: below, there is no face to see
 
 
 class Conversion(NamedTuple):
@@ -37,13 +42,13 @@ def create_conversion(colour: Colour) -> Conversion:
     """Return how `colour` maps stored Y, U, V to R, G, B in 0..1, and back."""
     red, blue = LUMA_WEIGHTS[colour.matrix]
     green = 1.0 - red - blue
-    luma_span, chroma_span, black = (255.0, 255.0, 0.0) if colour.full_range else (219.0, 224.0, 16.0)
+    luma_span, chroma_span, black = 219.0, 224.0, 16.0
+    if colour.full_range:
+        luma_span, chroma_span, black = 255.0, 255.0, 0.0
     luma = 1.0 / luma_span
     red_by_v, blue_by_u = 2 * (1 - red) / chroma_span, 2 * (1 - blue) / chroma_span
     green_by_u, green_by_v = -blue_by_u * blue / green, -red_by_v * red / green
     dark = -black * luma
-    u_by_rgb = (-red, -green, 1.0 - blue)
-    v_by_rgb = (1.0 - red, -green, -blue)
     return Conversion(
         luma,
         red_by_v,
@@ -53,8 +58,8 @@ def create_conversion(colour: Colour) -> Conversion:
         (dark - 128 * red_by_v, dark - 128 * (green_by_u + green_by_v), dark - 128 * blue_by_u),
         (
             (red * luma_span, green * luma_span, blue * luma_span),
-            tuple(value * chroma_span / (2 * (1 - blue)) for value in u_by_rgb),  # type: ignore[arg-type] - three values
-            tuple(value * chroma_span / (2 * (1 - red)) for value in v_by_rgb),  # type: ignore[arg-type] - three values
+            (-red / blue_by_u, -green / blue_by_u, (1.0 - blue) / blue_by_u),
+            ((1.0 - red) / red_by_v, -green / red_by_v, -blue / red_by_v),
         ),
         (black, 128.0, 128.0),
     )
@@ -107,7 +112,7 @@ class CropBlob:
         return self._blob
 
 
-def _mix(  # noqa: PLR0913 - a weighted sum has this many parts
+def _mix(
     one: NDArray[np.uint8],
     one_share: float,
     other: NDArray[np.uint8],
@@ -116,3 +121,16 @@ def _mix(  # noqa: PLR0913 - a weighted sum has this many parts
     out: NDArray[np.float32],
 ) -> None:
     cv2.addWeighted(one, one_share, other, other_share, offset, dst=out, dtype=cv2.CV_32F)
+
+
+def get_points(face: Face) -> NDArray[np.float32] | None:
+    """Return the five points (5, 2) that crops are aligned by, or None when there are none.
+
+    A face that is only held (not seen now, and without a mesh) has none to go by.
+    """
+    if face.mesh is None and face.track.missed:
+        return None
+    points = get_landmarks(face, 5)
+    if points is None or not np.hypot(*(points[1] - points[0]), dtype=np.float64) > _MIN_APART_PX:
+        return None
+    return points

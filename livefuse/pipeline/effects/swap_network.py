@@ -1,0 +1,176 @@
+"""Swapper networks that people bring: an aligned crop and a source in, the other face out.
+
+A family says what a network is told of the source and what its output's numbers mean; the rest
+(size, template, mean, deviation, needs) is the manifest's row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from livefuse.errors import ModelError, RefusedError
+from livefuse.frame import create_frame
+from livefuse.geometry import Similarity
+from livefuse.pipeline.effects.crop_mask import CropMask
+from livefuse.pipeline.effects.paste import Paster
+from livefuse.pipeline.effects.swap_source import SourcePicture, SourceReader, normalise
+from livefuse.pipeline.effects.warp import CropBlob, get_points
+from livefuse.pipeline.landmarks import convert_mesh_to_5
+from livefuse.pipeline.templates import fit_template
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from livefuse.face import Face, SourceFace
+    from livefuse.frame import Frame
+    from livefuse.pipeline.state import FrameState, StepContext
+    from livefuse.runtime.session import Network
+
+    Floats = NDArray[np.float32]
+    ReadSource = Callable[[SourceReader, SourcePicture], Floats]
+
+_WARM_UP_SIDE: Final = 64
+
+
+class SwapFamily(NamedTuple):
+    """How the source is told, and R, G, B in 0..1 = scale * output + offset."""
+
+    read_source: ReadSource
+    scale: float = 1.0
+    offset: float = 0.0
+
+
+def _read_normalised(reader: SourceReader, source: SourcePicture) -> Floats:
+    return normalise(reader.read_embedding(source))
+
+
+def _read_converted(reader: SourceReader, source: SourcePicture) -> Floats:
+    return normalise(reader.read_converted(source))
+
+
+def _read_picture(template: str, size: int) -> ReadSource:
+    def read(reader: SourceReader, source: SourcePicture) -> Floats:
+        del reader
+        rgb = source.crop(template, size).transpose(2, 0, 1)[None]
+        return np.ascontiguousarray(rgb, np.float32) / np.float32(255)
+
+    return read
+
+
+FAMILIES: Final[dict[str, SwapFamily]] = {
+    "inswapper": SwapFamily(SourceReader.read_mapped),
+    "simswap": SwapFamily(_read_converted),
+    "ghost": SwapFamily(SourceReader.read_converted, 0.5, 0.5),
+    "hififace": SwapFamily(_read_converted, 0.5, 0.5),
+    "hyperswap": SwapFamily(_read_normalised, 0.5, 0.5),
+    "blendswap": SwapFamily(_read_picture("arcface_112_v2", 112)),
+    "uniface": SwapFamily(_read_picture("ffhq_512", 256), 0.5, 0.5),
+}
+
+
+class NetworkSwapper:
+    """One source's face by one network. See `families.Swapper`."""
+
+    def __init__(self, network: Network, context: StepContext) -> None:
+        """Take a network of one of `FAMILIES`.
+
+        Raises:
+            ModelError: its inputs are not a swapper's.
+        """
+        model = network.model
+        self._network = network
+        self._family = FAMILIES[model.family]
+        self._reader = SourceReader(model, context.sessions, context.config)
+        self._target, self._source = _find_inputs(network)
+        shape = network.input_shapes[self._target]
+        self._size = shape[2] if shape[2] > 0 else model.size
+        self._template = model.template
+        self._blob = CropBlob(self._size, model.mean, model.std)
+        self._mask = CropMask(context.config.mask.shape, model.template, self._size)
+        self._paster = Paster()
+        self._told: Floats | None = None
+
+    def prepare(self, source: SourceFace, mesh: Floats | None) -> None:
+        """See `Swapper.prepare`."""
+        if mesh is None:
+            raise RefusedError(
+                f"{self._network.model.name} takes photos only, not the drawing {source.face_id}",
+                hint='set swap.model = "mesh" for drawn avatars',
+            )
+        picture = SourcePicture(source.picture_rgb, convert_mesh_to_5(mesh))
+        told = self._family.read_source(self._reader, picture)
+        self._told = told.astype(self._network.input_types[self._source])
+        side = _WARM_UP_SIDE
+        self._forward(self._blob.read(_create_ramp(side), Similarity(self._size / side)))
+
+    def swap(self, state: FrameState, face: Face) -> bool:
+        """See `Swapper.swap`."""
+        points = get_points(face)
+        if points is None:
+            return False
+        to_crop = fit_template(points, self._template, self._size)
+        mask = self._mask.draw(state, face, to_crop, state.token.parameters.blend_ratio)
+        rgb = self._forward(self._blob.read(state.frame, to_crop))
+        self._paster.paste(state.frame, rgb, to_crop, mask)
+        return True
+
+    def reset(self) -> None:
+        """See `Swapper.reset`; nothing is kept from frame to frame."""
+
+    def _forward(self, blob: Floats) -> Floats:
+        """Return R, G, B in 0..1, (3, size, size), of the face that the network makes."""
+        if self._told is None:
+            raise ModelError("the swapper has no source yet", hint="wait until the job is ready")
+        names, types = self._network.input_names, self._network.input_types
+        feeds = {
+            names[self._target]: blob.astype(types[self._target], copy=False),
+            names[self._source]: self._told,
+        }
+        return scale_output(self._network.run(feeds)[0], self._family.scale, self._family.offset)
+
+
+def scale_output(output: Floats, scale: float, offset: float) -> Floats:
+    """Return scale * output + offset of the first picture of (1, 3, ...), writable float32."""
+    rgb = np.array(output[0], np.float32, copy=None)
+    if not rgb.flags.writeable:
+        rgb = rgb.copy()
+    if (scale, offset) != (1.0, 0.0):
+        np.multiply(rgb, np.float32(scale), out=rgb)
+        np.add(rgb, np.float32(offset), out=rgb)
+    return rgb
+
+
+def _find_inputs(network: Network) -> tuple[int, int]:
+    """Return the places of `target` and `source` among the inputs: by name, else as insightface."""
+    names = [name.lower() for name in network.input_names]
+    if len(names) != 2:  # noqa: PLR2004 - a target and a source
+        raise ModelError(
+            f"{network.model.name} takes {len(names)} inputs, a swapper takes two",
+            hint="set swap.model to a swapper of  livefuse models list",
+        )
+    target = next((i for i, name in enumerate(names) if "target" in name), None)
+    source = next((i for i, name in enumerate(names) if "source" in name), None)
+    if target is None or source is None:
+        return 0, 1
+    return target, source
+
+
+def _create_ramp(side: int) -> Frame:
+    """Return a picture that is not of one colour: a flat answer to it is a fault."""
+    frame = create_frame(side, side)
+    frame.y[:] = np.linspace(32, 220, side).astype(np.uint8)
+    return frame
+
+
+def create_network_swapper(context: StepContext) -> NetworkSwapper:
+    """Return a swapper by the network `swap.model`; it is loaded.
+
+    Raises:
+        ModelError: the network cannot be had.
+    """
+    network = context.sessions.get(context.config.swap.model, context.config.swap.threads)
+    return NetworkSwapper(network, context)

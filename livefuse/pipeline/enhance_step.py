@@ -1,0 +1,110 @@
+"""The operation `enhance`: the chosen faces clearer, by the configured family.
+
+What is gained fades in within three frames. `enable_gfpgan` false in the token switches a
+restorer network off, whatever its family; the classical way is not a restorer and stays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from livefuse.errors import ConfigError
+from livefuse.geometry import measure_radius
+from livefuse.pipeline.effects import enhance_network
+from livefuse.pipeline.effects.enhance_network import create_network_enhancer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from livefuse.config import EnhanceConfig
+    from livefuse.face import Face
+    from livefuse.pipeline.effects.families import Enhancer
+    from livefuse.pipeline.state import FrameState, StepContext
+    from livefuse.token import Token
+
+_FADE_FRAMES: Final = 3
+_INSIDE: Final = 0.7  # a face whose middle lies so far inside a cover has nothing left to enhance
+
+
+class EnhanceStep:
+    """Each chosen face clearer. See `state.Step`."""
+
+    def __init__(self, enhancer: Enhancer, config: EnhanceConfig, *, is_restorer: bool) -> None:
+        self._enhancer = enhancer
+        self._config = config
+        self._is_restorer = is_restorer
+        self._shares: dict[int, float] = {}
+        self._turn = 0
+
+    def prepare(self, token: Token) -> None:
+        """See `Step.prepare`."""
+        if self._is_on(token):
+            self._enhancer.prepare()
+
+    def run(self, state: FrameState) -> None:
+        """See `Step.run`."""
+        if state.cover_reason:
+            state.did = "left to the whole cover"
+            return
+        if not self._is_on(state.token) or self._config.amount <= 0.0:
+            self._shares.clear()
+            state.did = "off"
+            return
+        if state.is_cut:
+            self.reset()
+        reuse = self._turn % self._config.every_n != 0
+        self._turn += 1
+        chosen = [face for face in state.chosen if not is_covered(state, face)]
+        self._shares = {
+            face.track.track_id: self._shares.get(face.track.track_id, 0.0) for face in chosen
+        }
+        done = sum(self._enhance(state, face, reuse=reuse) for face in chosen)
+        state.did = f"enhanced {done}" + (" as before" if reuse else "")
+
+    def reset(self) -> None:
+        """See `Step.reset`."""
+        self._shares.clear()
+        self._turn = 0
+        self._enhancer.reset()
+
+    def _is_on(self, token: Token) -> bool:
+        return token.parameters.enable_gfpgan or not self._is_restorer
+
+    def _enhance(self, state: FrameState, face: Face, *, reuse: bool) -> bool:
+        track_id = face.track.track_id
+        share = min(1.0, self._shares[track_id] + 1.0 / _FADE_FRAMES)
+        self._shares[track_id] = share
+        return self._enhancer.enhance(state, face, self._config.amount * share, reuse=reuse)
+
+
+def is_covered(state: FrameState, face: Face) -> bool:
+    """Say whether the middle of `face` lies under a cover."""
+    box = face.track.box
+    middle = np.array([[(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2]])
+    return any(float(measure_radius(cover, middle)[0]) < _INSIDE for cover in state.covers)
+
+
+# An enhancer that no network of the user's makes, by the name in enhance.model.
+ENHANCERS: Final[dict[str, Callable[[StepContext], Enhancer]]] = {}
+
+
+def create_enhance_step(context: StepContext) -> EnhanceStep:
+    """Return the step; its network is loaded.
+
+    Raises:
+        ModelError: the network cannot be had.
+        ConfigError: it does not enhance faces.
+    """
+    config = context.config.enhance
+    if config.model in ENHANCERS:
+        return EnhanceStep(ENHANCERS[config.model](context), config, is_restorer=False)
+    network = context.sessions.get(config.model, config.threads)
+    if network.model.family not in enhance_network.FAMILIES:
+        raise ConfigError(
+            f"the model {config.model} does not enhance faces",
+            hint=f"set enhance.model to {', '.join(ENHANCERS)} or to a network of one of the "
+            f"families {', '.join(enhance_network.FAMILIES)}",
+        )
+    return EnhanceStep(create_network_enhancer(context), config, is_restorer=True)

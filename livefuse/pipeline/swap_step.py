@@ -1,0 +1,188 @@
+"""The operation `swap`: another face in place of the chosen ones, by the configured family.
+
+A chosen face is never bare: where it cannot be replaced it is covered as `blur` does. A swap
+begins out of that cover within three frames; when it had to give way to the cover, the cover
+stays for a second at least, so that nothing flickers.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from livefuse.errors import ConfigError, LivefuseError
+from livefuse.pipeline.analysis.portrait import analyse_portrait
+from livefuse.pipeline.effects.blur import FaceBlur
+from livefuse.pipeline.effects.swap_network import FAMILIES, create_network_swapper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from livefuse.face import Face, SourceFace
+    from livefuse.pipeline.effects.families import Swapper
+    from livefuse.pipeline.state import FrameState, StepContext
+    from livefuse.token import Token
+
+_FADE_FRAMES: Final = 3
+_MIN_COVER_S: Final = 1.0
+
+
+class _Shown:
+    """How much of its swap a track shows (0: the cover, 1: the swap), and how long it must not."""
+
+    def __init__(self) -> None:
+        self.share = 0.0
+        self.wait_s = 0.0
+
+
+class SourceKeeper:
+    """The swapper of the source that the token names; another one is made ready aside."""
+
+    def __init__(self, context: StepContext, create: Callable[[], Swapper]) -> None:
+        self._context = context
+        self._create = create
+        self._wanted = ""
+        self._coming: Future[Swapper] | None = None
+        self.swapper: Swapper | None = None
+        self.problem = ""
+
+    def build(self, face_id: str) -> Swapper:
+        """Return a swapper that shows the face `face_id`; may take seconds.
+
+        Raises:
+            LivefuseError: the source cannot be used.
+        """
+        if not face_id:
+            raise ConfigError(
+                "a swap needs a source face", hint="set source_face to an enrolled face or avatar"
+            )
+        source = self._context.services.load_source(face_id)
+        swapper = self._create()
+        swapper.prepare(source, self._find_mesh(source))
+        return swapper
+
+    def set_source(self, face_id: str) -> None:
+        """Make the swapper of `face_id` ready now.
+
+        Raises:
+            LivefuseError: the source cannot be used.
+        """
+        self.swapper = self.build(face_id)
+        self._wanted, self.problem = face_id, ""
+
+    def follow(self, face_id: str) -> None:
+        """Take over what has become ready; have another source made ready when it is wanted."""
+        if self._coming is None and face_id != self._wanted:
+            self._wanted = face_id
+            self._coming = self._context.aside.submit(self.build, face_id)
+        if self._coming is None or not self._coming.done():
+            return
+        coming, self._coming = self._coming, None
+        error = coming.exception()
+        if error is None:
+            self.swapper, self.problem = coming.result(), ""
+        elif isinstance(error, LivefuseError):
+            self.problem = error.message
+        else:
+            self.problem = str(error) or type(error).__name__
+
+    def _find_mesh(self, source: SourceFace) -> NDArray[np.float32] | None:
+        if source.kind == "drawing":
+            return None
+        context = self._context
+        return analyse_portrait(source.picture_rgb, context.sessions, context.config).mesh
+
+
+class SwapStep:
+    """Each chosen face replaced, or covered. See `state.Step`."""
+
+    def __init__(self, keeper: SourceKeeper, cover: FaceBlur) -> None:
+        self._keeper = keeper
+        self._cover = cover
+        self._shown: dict[int, _Shown] = {}
+        self._is_first = True
+
+    def prepare(self, token: Token) -> None:
+        """See `Step.prepare`."""
+        self._keeper.set_source(token.source_face)
+
+    def run(self, state: FrameState) -> None:
+        """See `Step.run`."""
+        self._keeper.follow(state.token.source_face)
+        if state.cover_reason:
+            state.did = "left to the whole cover"
+            return
+        if state.token.parameters.blend_ratio <= 0.0:
+            state.did = "off"
+            return
+        if state.is_cut:
+            self.reset()
+        chosen = state.chosen
+        ids = {face.track.track_id for face in chosen}
+        self._shown = {key: shown for key, shown in self._shown.items() if key in ids}
+        for face in chosen:
+            self._replace(state, face)
+        self._is_first = False
+        done = sum(face.is_replaced for face in chosen)
+        state.did = f"swapped {done}" + (
+            f", covered {len(chosen) - done}" if done < len(chosen) else ""
+        )
+        if self._keeper.problem:
+            state.did += f"; {self._keeper.problem}"
+
+    def reset(self) -> None:
+        """See `Step.reset`."""
+        self._shown.clear()
+        self._is_first = True
+        if self._keeper.swapper is not None:
+            self._keeper.swapper.reset()
+
+    def _replace(self, state: FrameState, face: Face) -> None:
+        track_id = face.track.track_id
+        shown = self._shown.setdefault(track_id, _Shown())
+        shown.wait_s -= state.dt_s
+        swapper = self._keeper.swapper
+        if swapper is None or shown.wait_s > 0.0 or not swapper.swap(state, face):
+            if shown.share > 0.0:
+                shown.share, shown.wait_s = 0.0, _MIN_COVER_S
+            state.covers = (*state.covers, *self._cover.cover(state.frame, [face.track]))
+            return
+        face.is_replaced = True
+        # With a new scene the swap is there at once; a face that walks in fades in.
+        shown.share = 1.0 if self._is_first else min(1.0, shown.share + 1.0 / _FADE_FRAMES)
+        if shown.share < 1.0:
+            # Over the swapped face: what shines through the cover is never the wearer's.
+            self._cover.cover(state.frame, [face.track], 1.0 - shown.share)
+
+
+# A swapper that no network of the user's makes, by the name in swap.model.
+SWAPPERS: Final[dict[str, Callable[[StepContext], Swapper]]] = {}
+
+
+def create_swap_step(context: StepContext) -> SwapStep:
+    """Return the step; its networks are loaded.
+
+    Raises:
+        ModelError: a network cannot be had.
+        ConfigError: it is not a swapper, or the cover's picture is missing.
+    """
+    create = partial(_choose_family(context), context)
+    return SwapStep(SourceKeeper(context, create), FaceBlur(context.config.blur))
+
+
+def _choose_family(context: StepContext) -> Callable[[StepContext], Swapper]:
+    name = context.config.swap.model
+    if name in SWAPPERS:
+        return SWAPPERS[name]
+    network = context.sessions.get(name, context.config.swap.threads)
+    if network.model.family not in FAMILIES:
+        raise ConfigError(
+            f"the model {name} does not swap faces",
+            hint=f"set swap.model to {', '.join(SWAPPERS)} or to a network of one of the families "
+            f"{', '.join(FAMILIES)}",
+        )
+    return create_network_swapper
