@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import mmap
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from livefuse.errors import ModelError
+from livefuse.runtime.protobuf import Field, read_numbers, walk_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,18 +27,7 @@ if TYPE_CHECKING:
 _GRAPH: Final = 7
 _NODE, _INITIALISER, _OP_TYPE = 1, 5, 4
 _DIMS, _DATA_TYPE, _FLOAT_DATA, _RAW_DATA, _LOCATION = 1, 2, 4, 9, 14
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _KINDS: Final = {1: np.dtype("<f4"), 10: np.dtype("<f2"), 11: np.dtype("<f8")}
-_MAX_VARINT_BITS: Final = 63
-
-
-class _Field(NamedTuple):
-    """A field's number, its value (a number, or 0), and where its bytes lie (start == end: none)."""
-
-    number: int
-    value: int
-    start: int
-    end: int
 
 
 def read_last_initialiser(path: Path) -> NDArray[np.float32]:
@@ -46,10 +36,10 @@ def read_last_initialiser(path: Path) -> NDArray[np.float32]:
     Raises:
         ModelError: no such file, not an ONNX file, or its last initialiser is not floats.
     """
-    with _open(path) as data:
+    with map_graph_file(path) as data:
         try:
             last = None
-            for field in _walk_graph(data):
+            for field in walk_graph(data):
                 if field.number == _INITIALISER:
                     last = field
             if last is None:
@@ -65,7 +55,7 @@ def list_first_operators(path: Path, count: int) -> tuple[str, ...]:
     Raises:
         ModelError: no such file, or not an ONNX file.
     """
-    with _open(path) as data:
+    with map_graph_file(path) as data:
         try:
             return tuple(_walk_operators(data, count))
         except (ValueError, IndexError) as error:
@@ -73,7 +63,8 @@ def list_first_operators(path: Path, count: int) -> tuple[str, ...]:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[mmap.mmap]:
+def map_graph_file(path: Path) -> Iterator[mmap.mmap]:
+    """Give the bytes of the file at `path`; a ModelError says that it cannot be read."""
     try:
         with (
             path.open("rb") as file,
@@ -92,10 +83,10 @@ def _refuse(path: Path, error: Exception) -> ModelError:
 
 def _walk_operators(data: mmap.mmap, count: int) -> Iterator[str]:
     found = 0
-    for field in _walk_graph(data):
+    for field in walk_graph(data):
         if field.number != _NODE:
             continue
-        for part in _walk(data, field.start, field.end):
+        for part in walk_fields(data, field.start, field.end):
             if part.number == _OP_TYPE:
                 yield data[part.start : part.end].decode("utf-8")
         found += 1
@@ -103,55 +94,27 @@ def _walk_operators(data: mmap.mmap, count: int) -> Iterator[str]:
             return
 
 
-def _walk_graph(data: mmap.mmap) -> Iterator[_Field]:
-    for field in _walk(data, 0, len(data)):
+def walk_graph(data: mmap.mmap) -> Iterator[Field]:
+    """Yield the fields of the graph: nodes, initialisers, inputs, outputs.
+
+    Raises:
+        ValueError: there is no graph, or the file ends before it does.
+        IndexError: likewise.
+    """
+    for field in walk_fields(data, 0, len(data)):
         if field.number == _GRAPH:
-            yield from _walk(data, field.start, field.end)
+            yield from walk_fields(data, field.start, field.end)
             return
     raise ValueError("no graph")
-
-
-def _walk(data: mmap.mmap, start: int, end: int) -> Iterator[_Field]:
-    """Yield the fields of the message in `data[start:end]`, in their order."""
-    while start < end:
-        key, start = _read_varint(data, start)
-        number, kind = key >> 3, key & 7
-        value, begin = 0, start
-        if kind == _VARINT:
-            value, start = _read_varint(data, start)
-            begin = start
-        elif kind == _LENGTH:
-            length, begin = _read_varint(data, start)
-            start = begin + length
-        elif kind in (_FIXED64, _FIXED32):
-            start += 8 if kind == _FIXED64 else 4
-        else:
-            raise ValueError("not an ONNX file")
-        if start > end:
-            raise ValueError("truncated")
-        yield _Field(number, value, begin, start)
-
-
-def _read_varint(data: mmap.mmap, start: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[start]
-        start += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004 - the top bit says that more follow
-            return value, start
-        shift += 7
-        if shift > _MAX_VARINT_BITS:
-            raise ValueError("not an ONNX file")
 
 
 def _read_tensor(data: mmap.mmap, start: int, end: int) -> NDArray[np.float32]:
     shape: list[int] = []
     kind = 0
     raw = b""
-    for field in _walk(data, start, end):
+    for field in walk_fields(data, start, end):
         if field.number == _DIMS:
-            shape += _read_numbers(data, field)
+            shape += read_numbers(data, field)
         elif field.number == _DATA_TYPE:
             kind = field.value
         elif field.number in (_RAW_DATA, _FLOAT_DATA):
@@ -161,14 +124,3 @@ def _read_tensor(data: mmap.mmap, start: int, end: int) -> NDArray[np.float32]:
     if kind not in _KINDS:
         raise ValueError("its last initialiser is not of floats")
     return np.frombuffer(raw, _KINDS[kind]).reshape(shape).astype(np.float32)
-
-
-def _read_numbers(data: mmap.mmap, field: _Field) -> list[int]:
-    """Return a repeated number's values: one for each field, or all packed in one."""
-    if field.start == field.end:
-        return [field.value]
-    numbers, start = [], field.start
-    while start < field.end:
-        number, start = _read_varint(data, start)
-        numbers.append(number)
-    return numbers
