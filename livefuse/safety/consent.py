@@ -24,7 +24,7 @@ _MAX_WHO, _MAX_SCOPE = 100, 200
 
 
 class Consent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was agreed. `until` is the end of validity, ISO 8601 in UTC; `text` as it was written."""
+    """What was agreed. `until` is its last second, ISO 8601 in UTC; `text` as it was written."""
 
     who: str
     scope: str

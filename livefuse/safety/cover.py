@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _CELLS: Final = 16
 _SOFTEN_SIGMA: Final = 0.6
 _GREY: Final = 128
+_SLATE: Final = 64
 
 
 def cover_frame(frame: Frame) -> None:
@@ -27,6 +28,13 @@ def cover_frame(frame: Frame) -> None:
         _blur_planes(frame)
     except Exception:  # noqa: BLE001 - whatever happened, nothing of the picture may remain
         frame.buffer.fill(_GREY)
+
+
+def draw_slate(frame: Frame) -> None:
+    """Make `frame` an even dark grey, in place: a picture that is seen to be none, and not black."""
+    frame.y.fill(_SLATE)
+    frame.u.fill(_GREY)
+    frame.v.fill(_GREY)
 
 
 def _blur_planes(frame: Frame) -> None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import SafetyConfig
 
+    Signature = tuple[int, int, int]
+
 MAX_FACES: Final = 1000
 _LIST_HINT: Final = "run  livefuse faces list"
 
@@ -55,7 +57,8 @@ class FaceStore:
         self._clock = clock
         self._embedder = embedder
         self._lock = threading.Lock()
-        self._seen: dict[str, tuple[tuple[int, int, int], FaceRecord | None]] = {}
+        self._seen: dict[str, tuple[Signature, FaceRecord | None]] = {}
+        self._vectors: dict[str, tuple[Signature, NDArray[np.float32] | None]] = {}
 
     # Who is there.
 
@@ -119,15 +122,7 @@ class FaceStore:
         """
         if face_id.startswith(AVATAR_PREFIX):
             return True
-        signature = self._shelf.sign_record(face_id)
-        with self._lock:
-            if signature is None:
-                self._seen.pop(face_id, None)
-                return False
-            seen = self._seen.get(face_id)
-            if seen is None or seen[0] != signature:
-                seen = self._seen[face_id] = signature, self._read_or_none(face_id)
-        record = seen[1]
+        record = self._see(face_id)[1]
         return record is not None and record.get_state(self._clock.epoch_s()) == "valid"
 
     def load_source(self, face_id: str) -> SourceFace:
@@ -145,17 +140,25 @@ class FaceStore:
     def list_gallery(self) -> tuple[KnownFace, ...]:
         """Return the people whose consent holds, by name (without one: by id).
 
-        What another network made of a face is made again from its picture: call this while
-        preparing, never for a frame. A face that cannot be read is left out.
+        Asked again it is cheap, but for who is new. What another network made of a face is made
+        again from its picture: never call this for a frame. A face that cannot be read is left
+        out.
         """
         if self._embedder is None:
             return ()
-        known = []
-        for record in self._shelf.list_records():
-            if record.get_state(self._clock.epoch_s()) == "valid":
-                embedding = get_embedding(self._shelf, record, self._embedder)
-                if embedding is not None:
-                    known.append(KnownFace(record.person, embedding))
+        now_epoch_s = self._clock.epoch_s()
+        known, vectors = [], {}
+        for face_id in self._shelf.list_ids():
+            signature, record = self._see(face_id)
+            if signature is None or record is None or record.get_state(now_epoch_s) != "valid":
+                continue
+            kept = self._vectors.get(face_id)
+            if kept is None or kept[0] != signature:
+                kept = signature, get_embedding(self._shelf, record, self._embedder)
+            vectors[face_id] = kept
+            if kept[1] is not None:
+                known.append(KnownFace(record.person, kept[1]))
+        self._vectors = vectors
         return tuple(known)
 
     # Changes.
@@ -272,8 +275,18 @@ class FaceStore:
                     hint="choose another, or remove that face first",
                 )
 
-    def _read_or_none(self, face_id: str) -> FaceRecord | None:
-        try:
-            return self._shelf.read_record(face_id)
-        except ConsentError:
-            return None
+    def _see(self, face_id: str) -> tuple[Signature | None, FaceRecord | None]:
+        """Return the record and its file's signature; read anew only when the file changed."""
+        signature = self._shelf.sign_record(face_id)
+        with self._lock:
+            if signature is None:
+                self._seen.pop(face_id, None)
+                return None, None
+            seen = self._seen.get(face_id)
+            if seen is None or seen[0] != signature:
+                try:
+                    seen = signature, self._shelf.read_record(face_id)
+                except ConsentError:
+                    seen = signature, None
+                self._seen[face_id] = seen
+            return seen

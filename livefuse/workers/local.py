@@ -11,6 +11,7 @@ from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
 from livefuse.safety.cover import cover_frame
 from livefuse.safety.faces import FaceStore
+from livefuse.workers.face_reader import FaceReader
 
 if TYPE_CHECKING:
     from livefuse.clock import Clock
@@ -28,7 +29,8 @@ class Worker:
         self.clock = clock
         self.jobs: dict[str, Job] = {}
         self._sessions = SessionCache(config.models)
-        self.faces = FaceStore(config.safety, clock)
+        self._reader = FaceReader(config, self._sessions, clock)
+        self.faces = FaceStore(config.safety, clock, embedder=self._reader.embedder)
 
     def add_job(self, job_id: str, spec: JobSpec) -> Job:
         """Check `spec` and return its job, not yet started.
@@ -46,7 +48,7 @@ class Worker:
                 self.config,
                 self._sessions,
                 self.clock,
-                Services(cover_frame, faces.load_source, faces.list_gallery, faces.is_allowed),
+                Services(cover_frame, self._cover_loading, faces.load_source, faces.list_gallery, faces.is_allowed),
                 every_frame=mode == "every_frame",
             )
             pipeline.prepare(token)
