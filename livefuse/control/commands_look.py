@@ -24,12 +24,15 @@ def add_commands(app: App) -> None:
     app.command(models)
 
 
-def doctor(*, config: ConfigFile = None, settings: Settings = None) -> int:
-    """Say what this machine has and lacks; the exit code is 1 when something must be mended."""
+def doctor(*, config: ConfigFile = None, settings: Settings = None, quick: bool = False) -> int:
+    """Say what this machine has and lacks; the exit code is 1 when something must be mended.
+
+    Each step is run 50 times and the slowest is named; --quick leaves that out.
+    """
     tree = load_config(config, tuple(settings or ()))
     from livefuse.control.doctor import examine, format_check  # noqa: PLC0415 - loads much
 
-    checks = examine(tree)
+    checks = examine(tree, quick=quick)
     for check in checks:
         say(format_check(check))
     return int(any(check.level == "problem" for check in checks))

@@ -10,9 +10,11 @@ import platform
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from livefuse.control.console import make_one_line
+from livefuse.control.doctor_check import Check
+from livefuse.control.doctor_packages import check_packages
 from livefuse.control.http import bind_listener
 from livefuse.errors import LivefuseError
 
@@ -21,35 +23,32 @@ if TYPE_CHECKING:
 
     from livefuse.config import Config
 
-Level = Literal["ok", "warning", "problem"]
+__all__ = ["Check", "examine", "format_check"]
+
 _LEAST_PYTHON: Final = (3, 11)
 _RTMP_MODULE: Final = Path("/usr/lib/nginx/modules/ngx_rtmp_module.so")
 _LOOPBACK_CAMERAS: Final = Path("/sys/devices/virtual/video4linux")
 
 
-class Check(NamedTuple):
-    """One line of the doctor's; `cure` says what to do when all is not well."""
+def examine(config: Config, *, quick: bool = False) -> list[Check]:
+    """Return all checks. One that fails itself is a problem line, not an exception.
 
-    level: Level
-    name: str
-    text: str
-    cure: str = ""
-
-
-def examine(config: Config) -> list[Check]:
-    """Return all checks. One that fails itself is a problem line, not an exception."""
+    `quick` leaves out timing the steps, which takes some seconds.
+    """
     parts: tuple[Callable[[Config], list[Check]], ...] = (
         _check_python,
         _check_codecs,
+        _check_packages,
         _check_runtime,
         _check_models,
         _check_cameras,
         _check_virtual_camera,
         _check_programs,
         _check_address,
+        _check_steps,
     )
     checks: list[Check] = []
-    for part in parts:
+    for part in parts[:-1] if quick else parts:
         try:
             checks += part(config)
         except LivefuseError as error:
@@ -89,19 +88,20 @@ def _check_codecs(config: Config) -> list[Check]:
     ]
 
 
-def _check_runtime(_config: Config) -> list[Check]:
-    from livefuse.runtime.providers import describe_runtime  # noqa: PLC0415 - loads onnxruntime
+def _check_packages(_config: Config) -> list[Check]:
+    return check_packages()
 
-    report = describe_runtime()
-    devices = ", ".join(report.usable_providers)
-    checks = [Check("ok", "onnxruntime", f"{report.onnxruntime}, runs on {devices}")]
-    if report.has_nvidia_device and "cuda" not in report.usable_providers:
-        cure = 'pip install "onnxruntime-gpu[cuda,cudnn]"'
-        checks.append(Check("warning", "cuda", "there is an NVIDIA card but no CUDA", cure))
-    for clash in report.clashes:
-        text, _, cure = clash.partition(": ")
-        checks.append(Check("problem", "packages", text, cure))
-    return checks
+
+def _check_runtime(config: Config) -> list[Check]:
+    from livefuse.control.doctor_runtime import check_runtime  # noqa: PLC0415 - loads onnxruntime
+
+    return check_runtime(config)
+
+
+def _check_steps(config: Config) -> list[Check]:
+    from livefuse.control.doctor_steps import check_steps  # noqa: PLC0415 - loads the pipeline
+
+    return check_steps(config)
 
 
 def _check_models(config: Config) -> list[Check]:

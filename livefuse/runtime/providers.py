@@ -22,11 +22,6 @@ EXECUTION_PROVIDERS: Final[dict[Provider, str]] = {
     "cuda": "CUDAExecutionProvider",
     "tensorrt": "TensorrtExecutionProvider",
 }
-# Packages that install into the same folder and overwrite one another.
-_CLASHES: Final = (
-    ("onnxruntime", "onnxruntime-gpu"),
-    ("opencv-python", "opencv-python-headless"),
-)
 # What the drivers of Linux and of Windows' subsystem for Linux create.
 _DEVICES: Final = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 
@@ -52,7 +47,6 @@ class RuntimeReport(msgspec.Struct, frozen=True, kw_only=True):
     compiled_providers: tuple[str, ...]
     usable_providers: tuple[str, ...]
     has_nvidia_device: bool
-    clashes: tuple[str, ...]
 
 
 def load_onnxruntime() -> Any:  # noqa: ANN401 - onnxruntime is untyped
@@ -114,7 +108,7 @@ def preload_cuda_libraries() -> None:
 
 
 def describe_runtime() -> RuntimeReport:
-    """Return versions, devices and clashing packages. Fast; creates no session."""
+    """Return versions and devices. Fast; creates no session."""
     return RuntimeReport(
         onnxruntime=str(load_onnxruntime().__version__),
         opencv=_find_version("opencv-python-headless") or _find_version("opencv-python"),
@@ -123,17 +117,6 @@ def describe_runtime() -> RuntimeReport:
         compiled_providers=tuple(load_onnxruntime().get_available_providers()),
         usable_providers=tuple(list_usable_providers()),
         has_nvidia_device=has_nvidia_device(),
-        clashes=find_clashes(),
-    )
-
-
-def find_clashes() -> tuple[str, ...]:
-    """Return a sentence for each pair of packages that overwrite one another."""
-    return tuple(
-        f"{one} and {other} are both installed and overwrite one another: "
-        f"pip uninstall {one} {other}; pip install {other}"
-        for one, other in _CLASHES
-        if _find_version(one) and _find_version(other)
     )
 
 

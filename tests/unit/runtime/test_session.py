@@ -7,7 +7,7 @@ import pytest
 from livefuse.config import ModelsConfig
 from livefuse.errors import ModelError
 from livefuse.runtime import environment, providers, session
-from livefuse.runtime.providers import describe_runtime, find_clashes
+from livefuse.runtime.providers import describe_runtime
 from livefuse.runtime.registry import find_models_folder
 from livefuse.runtime.session import SessionCache
 
@@ -125,12 +125,3 @@ def test_the_runtime_describes_itself(without_nvidia):
     assert "CPUExecutionProvider" in report.compiled_providers
     assert report.onnxruntime
     assert report.opencv
-
-
-def test_packages_that_overwrite_one_another_are_found(monkeypatch):
-    monkeypatch.setattr(providers, "_find_version", lambda name: "1.0")
-    clashes = find_clashes()
-    assert len(clashes) == 2
-    assert all("pip uninstall" in clash for clash in clashes)
-    monkeypatch.setattr(providers, "_find_version", lambda name: "1.0" if "gpu" in name else "")
-    assert find_clashes() == ()
