@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import cv2
 import numpy as np
 
-from livefuse.pipeline.effects.mesh_regions import POINTS, SIDES, UV_PX, get_regions, smooth_step
+from livefuse.pipeline.effects.mesh_regions import (
+    POINTS,
+    SIDES,
+    UV_PX,
+    UV_SIDE,
+    get_regions,
+    smooth_step,
+)
 from livefuse.pipeline.topology import OVAL, TRIANGLES
 
 if TYPE_CHECKING:
@@ -139,6 +146,18 @@ def compute_visibility(points: Values) -> Values:
     z = compute_normals(points)[:, 2]
     turned = 1 - np.clip((z - _FADE_FROM) / _FADE_OVER, 0.0, 1.0)
     return np.asarray(1 - turned * _NEAR_OVAL, np.float32)
+
+
+def spread_over_uv(values: Values) -> tuple[NDArray[np.uint8], Values]:
+    """Return `values` (468, n) spread over the UV map, (512, 512, n), and its mask (255 covered).
+
+    The inner mouth is not covered; values are 0 there.
+    """
+    box = GridBox(0, 0, UV_SIDE, UV_SIDE, UV_SIDE, UV_SIDE)
+    painted = paint_triangles(UV_PX, np.asarray(values, np.float32), TRIANGLES, box)
+    if painted is None:
+        raise ValueError("the UV map is empty")
+    return painted
 
 
 def _find_box(points: Values, face_px: float, width: int, height: int) -> GridBox | None:

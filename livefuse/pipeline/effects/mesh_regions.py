@@ -104,12 +104,11 @@ def get_regions() -> Regions:
     )
     hulls = [_find_hull(part) for part in (BROW_LEFT, BROW_RIGHT)]
     features = draw_polygons(*hulls, grow_px=_BROW_GROW_PX)
-    for part, grow_px in (
-        (draw_polygons(*EYE_RINGS, grow_px=_EYE_GROW_PX), 0),
-        (draw_polygons(LIPS_OUTER, grow_px=_LIPS_GROW_PX), 0),
-        (draw_polygons(_find_hull(NOSTRILS)), 0),
+    for part in (
+        draw_polygons(*EYE_RINGS, grow_px=_EYE_GROW_PX),
+        draw_polygons(LIPS_OUTER, grow_px=_LIPS_GROW_PX),
+        draw_polygons(_find_hull(NOSTRILS)),
     ):
-        del grow_px
         features = np.maximum(features, part)
     holes = draw_polygons(EYE_LEFT, EYE_RIGHT, LIPS_INNER)
     alpha = smooth_step(14, 58, distance) * smooth_step(62, 112, rows)
@@ -119,6 +118,22 @@ def get_regions() -> Regions:
     for mask in regions:
         mask.setflags(write=False)
     return regions
+
+
+@cache
+def draw_hair_zone(
+    top: tuple[float, float], aside: tuple[float, float], low: tuple[float, float]
+) -> Mask:
+    """Return where hair, a hat or a strap may lie over the face; never on a feature.
+
+    Above `top` (y), and farther than `aside` from the middle (x) down to `low` (y): each where it
+    begins to fall or rise and where it has done so.
+    """
+    rows, columns = get_rows_columns()
+    sides = smooth_step(*aside, np.abs(columns - UV_SIDE / 2)) * (1 - smooth_step(*low, rows))
+    zone = np.maximum(1 - smooth_step(*top, rows), sides) * (1 - get_regions().features)
+    zone.setflags(write=False)
+    return np.asarray(zone, np.float32)
 
 
 def _find_hull(points: Sequence[int] | NDArray[np.int32]) -> NDArray[np.int32]:

@@ -1,0 +1,71 @@
+"""What of an unwrapped source is skin: hair, fringe, straps and rim light are not.
+
+Robust colour distance (median and MAD, in CIELAB of 8 bits) to patches that are skin on any face;
+asked only where hair can be, at the forehead and the sides, and never on features.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import cv2
+import numpy as np
+
+from livefuse.pipeline.effects.mesh_lowband import MAD_TO_SD, blur
+from livefuse.pipeline.effects.mesh_regions import (
+    UV_PX,
+    draw_hair_zone,
+    get_regions,
+    smooth_step,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Values = NDArray[np.float32]
+
+_PATCHES: Final = (50, 280, 205, 425, 101, 330, 36, 266, 195, 5, 118, 347)
+_PATCH_REACH_PX: Final = 6
+_LEAST_SD_LAB: Final = np.array([14, 4, 5], np.float32)
+_LIGHTNESS_SHARE, _BRIGHTER_SHARE = 0.7, 0.55
+
+
+def find_skin(unwrapped: Values, low: Values) -> Values:
+    """Return 0..1 (512, 512): 1 is skin or a feature. Both are RGB 0..255, (512, 512, 3)."""
+    lab, low_lab = _to_lab(unwrapped), _to_lab(low)
+    patches = np.concatenate([_cut_patch(lab, point) for point in _PATCHES])
+    median = np.median(patches, axis=0)
+    sd = np.maximum(MAD_TO_SD * np.median(np.abs(patches - median), axis=0), _LEAST_SD_LAB)
+    skin = _judge(lab, median[None, None], sd)
+    # Half the reference is the local light now: a face lit from the side is skin on both sides.
+    reference = 0.5 * median[None, None] + 0.5 * low_lab
+    skin = np.maximum(skin, _judge(lab, np.asarray(reference, np.float32), sd))
+    zone = draw_hair_zone((120, 150), (150, 200), (330, 380))
+    skin = 1 - (1 - skin) * zone
+    eroded = np.asarray(cv2.erode(skin, np.ones((15, 15), np.uint8)), np.float32)
+    kept = np.maximum(blur(eroded, 5.0), 1 - _widen(zone))
+    return np.asarray(np.maximum(kept, get_regions().features), np.float32)
+
+
+def _judge(lab: Values, reference: NDArray[np.float32], sd: Values) -> Values:
+    error = (lab - reference) / sd
+    lightness = error[:, :, 0] * _LIGHTNESS_SHARE
+    error[:, :, 0] = np.where(lightness > 0, _BRIGHTER_SHARE * lightness, lightness)
+    distance = blur(np.sqrt((error * error).sum(axis=2)).astype(np.float32), 2.5)
+    return 1 - smooth_step(2.6, 4.2, distance)
+
+
+def _widen(zone: Values) -> Values:
+    return np.asarray(cv2.dilate(zone, np.ones((15, 15), np.uint8)), np.float32)
+
+
+def _to_lab(rgb: Values) -> Values:
+    """Return CIELAB scaled as in 8 bits: lightness 0..255, a and b about 128."""
+    lab = np.asarray(cv2.cvtColor(np.clip(rgb / 255, 0, 1).astype(np.float32), cv2.COLOR_RGB2Lab))
+    return np.asarray(lab * (2.55, 1.0, 1.0) + (0, 128, 128), np.float32)
+
+
+def _cut_patch(lab: Values, point: int) -> Values:
+    x, y = (round(float(value)) for value in UV_PX[point])
+    reach = _PATCH_REACH_PX
+    return lab[y - reach : y + reach + 1, x - reach : x + reach + 1].reshape(-1, 3)
