@@ -1,0 +1,162 @@
+"""Light and colour of the skin, about the face's own; and contrast of what is not skin."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import cv2
+import numpy as np
+
+from livefuse.pipeline.effects.beauty_canvas import blur_box, enlarge
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from livefuse.pipeline.effects.beauty_amounts import Amounts
+    from livefuse.pipeline.effects.beauty_canvas import Buffers, Canvas, Floats
+    from livefuse.pipeline.effects.beauty_masks import SkinTone
+
+_TONE: Final = ("brighten", "whiten", "rosy", "warm", "contrast", "saturation")
+_LEVELS: Final = np.arange(256, dtype=np.float32)
+_NEUTRAL: Final = 128.0
+# A logarithmic curve that lifts the middle most and leaves black and white.
+_FAIR_CURVE: Final = 255.0 * np.log1p(2.2 / 255.0 * _LEVELS) / np.float32(math.log(3.2)) - _LEVELS
+_FAIR_U: Final = 119.0
+_FAIR_V: Final = 139.0
+_SHINE_MM: Final = 14.0
+_CLARITY_MM: Final = 8.0
+_WIDE_BLUR_EYES_PX: Final = 130.0
+
+
+def change_tone(canvas: Canvas) -> None:
+    """Brighten, whiten, rosy, warm, contrast, saturation: all within the tone mask."""
+    amounts, tone = canvas.amounts, canvas.tone
+    if not amounts.has_any(*_TONE):
+        return
+    mask = canvas.masks.tone
+    lift, strength = _create_curves(amounts, tone)
+    level = cv2.convertScaleAbs(canvas.smooth_luma)
+    canvas.lift += cv2.LUT(level, lift) * mask
+    gain = cv2.LUT(level, strength)
+    fair = 1.0 - tone.cast
+    pull = amounts["whiten"] * get_lightness(tone) * fair
+    shift_u, shift_v = _shift_colour(amounts, tone)
+    gain_u, shift_u = gain - np.float32(0.22 * pull), shift_u + 0.22 * pull * (_FAIR_U - _NEUTRAL)
+    gain_v, shift_v = gain - np.float32(0.18 * pull), shift_v + 0.18 * pull * (_FAIR_V - _NEUTRAL)
+    mask = mask * np.float32(tone.colourful)
+    for change, plane, slope, shift in (
+        (canvas.lift_u, canvas.coarse_u, gain_u, shift_u),
+        (canvas.lift_v, canvas.coarse_v, gain_v, shift_v),
+    ):
+        slope *= plane.astype(np.float32) - np.float32(_NEUTRAL)
+        slope += np.float32(shift)
+        slope *= mask
+        change += slope
+
+
+def get_lightness(tone: SkinTone) -> float:
+    """Return 0 for dark skin, 1 for fair: pulling dark skin towards a fair hue turns it grey."""
+    return min(max((tone.y - 60.0) / 90.0, 0.0), 1.0)
+
+
+def _create_curves(
+    amounts: Amounts, tone: SkinTone
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return 256 luma changes by luma, and 256 factors of what chroma gains with it."""
+    exponent = 1.0 - 0.5 * amounts["brighten"] * min(max((160.0 - tone.y) / 80.0, 0.2), 1.0)
+    bright = 255.0 * (_LEVELS / 255.0) ** np.float32(exponent) - _LEVELS
+    fair = 0.85 * amounts["whiten"] * (0.45 + 0.55 * get_lightness(tone)) * _FAIR_CURVE
+    contrast = 0.35 * amounts["contrast"] * np.clip(_LEVELS - tone.y, -60.0, 60.0)
+    # Luma alone makes skin look grey: chroma grows in step.
+    gain = 0.85 * bright / (_LEVELS + 16.0) + 0.6 * fair / (_LEVELS + 24.0)
+    gain += 0.5 * amounts["saturation"]
+    return (bright + fair + contrast).astype(np.float32), gain.astype(np.float32)
+
+
+def _shift_colour(amounts: Amounts, tone: SkinTone) -> tuple[float, float]:
+    rosy, warm = amounts["rosy"], amounts["warm"]
+    if warm > 0.0:
+        # What is warm already has less room: it would turn orange.
+        u = -8.0 * warm * min(max((tone.u - 92.0) / 16.0, 0.15), 1.0)
+        v = 4.0 * warm * min(max((164.0 - tone.v) / 16.0, 0.15), 1.0)
+    else:
+        u, v = -8.0 * warm, 4.0 * warm
+    return u - 1.5 * rosy, v + 7.0 * rosy
+
+
+def change_shine(canvas: Canvas) -> None:
+    """Strengthen or tame broad highlights."""
+    amount = canvas.amounts["shine"]
+    if amount == 0.0:
+        return
+    around = blur_box(canvas.smooth_luma, canvas.geometry.count_coarse(_SHINE_MM))
+    above = np.clip(canvas.smooth_luma - around, 0.0, 30.0)
+    canvas.lift += above * canvas.masks.skin * np.float32(0.9 * amount)
+
+
+def clear_features(canvas: Canvas) -> None:
+    """`clarity`: contrast over some millimetres, mostly off the skin. At working scale."""
+    amount = canvas.amounts["clarity"]
+    if amount <= 0.0:
+        return
+    side = canvas.geometry.count_work(_CLARITY_MM)
+    gap = canvas.luma - blur_box(blur_box(canvas.luma, side), side)
+    np.clip(gap, -35.0, 35.0, out=gap)
+    gap *= enlarge(weigh_features(canvas) * np.float32(0.26 * amount), canvas.grid.work)
+    detail = canvas.get_detail()
+    detail += gap
+
+
+def weigh_features(canvas: Canvas, skin_share: float = 0.65) -> Floats:
+    """Return where sharpening goes: the face, less so its skin. On the coarse grid."""
+    masks = canvas.masks
+    return masks.oval * (1.0 - np.float32(skin_share) * masks.skin)
+
+
+def sharpen(canvas: Canvas, extra: float, buffers: Buffers) -> None:
+    """Unsharp masking of luma on the frame's px, in place.
+
+    `extra` makes up for what a bilinear warp will blur. In saturating bytes, up and down apart:
+    four times quicker than signed or float numbers.
+    """
+    amount = canvas.amounts["sharpen"] + extra
+    if amount <= 0.0:
+        return
+    weight = cv2.convertScaleAbs(weigh_features(canvas, 0.75), alpha=255.0)
+    rows, columns = _bound(weight, 2 * canvas.grid.k)
+    y = canvas.y[rows, columns]
+    height, width = y.shape
+    if not y.size:
+        return
+    blurred = buffers.get_bytes("blurred", height, width)
+    _blur_fine(y, canvas.geometry.eyes_px, blurred)
+    scale = 2 * canvas.grid.k
+    part = weight[
+        rows.start // scale : rows.stop // scale, columns.start // scale : columns.stop // scale
+    ]
+    large = buffers.get_bytes("weight", height, width)
+    cv2.resize(part, (width, height), dst=large, interpolation=cv2.INTER_LINEAR)
+    up = buffers.get_bytes("up", height, width)
+    cv2.subtract(y, blurred, dst=up)
+    cv2.subtract(blurred, y, dst=blurred)
+    cv2.multiply(up, large, dst=up, scale=0.85 * amount / 255.0)
+    cv2.multiply(blurred, large, dst=blurred, scale=0.85 * amount / 255.0)
+    cv2.add(y, up, dst=y)
+    cv2.subtract(y, blurred, dst=y)
+
+
+def _blur_fine(y: NDArray[np.uint8], eyes_px: float, out: NDArray[np.uint8]) -> None:
+    if eyes_px > _WIDE_BLUR_EYES_PX:
+        side = 2 * max(1, round(0.0075 * eyes_px)) + 1
+        cv2.blur(y, (side, side), dst=out, borderType=cv2.BORDER_REPLICATE)
+        cv2.blur(out, (side, side), dst=out, borderType=cv2.BORDER_REPLICATE)
+    else:
+        sigma = max(0.8, 0.010 * eyes_px)
+        cv2.GaussianBlur(y, (5, 5), sigma, dst=out, borderType=cv2.BORDER_REPLICATE)
+
+
+def _bound(weight: NDArray[np.uint8], scale: int) -> tuple[slice, slice]:
+    """Return the part of the frame's px where `weight` is above 0, as rows and columns."""
+    x, y, width, height = cv2.boundingRect(weight)
+    return slice(y * scale, (y + height) * scale), slice(x * scale, (x + width) * scale)

@@ -1,0 +1,18 @@
+"""Every look on the astronaut, at 250 and 420 px."""
+
+from __future__ import annotations
+
+from livefuse.looks import list_looks
+from tests.sheets._beauty import crop_face, get_face, make_up
+from tests.sheets._grid import lay_out
+
+
+def draw_sheet():
+    pictures = []
+    for face_px in (250, 420):
+        frame, face = get_face(face_px)
+        pictures += [
+            (f"{look.name}, {face_px} px", crop_face(make_up(frame, face, look.parameters), face))
+            for look in list_looks()
+        ]
+    return lay_out(pictures, 4, 420)
