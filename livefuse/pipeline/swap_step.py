@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from livefuse.errors import ConfigError, LivefuseError
 from livefuse.pipeline.analysis.portrait import analyse_portrait
 from livefuse.pipeline.effects.blur import FaceBlur
+from livefuse.pipeline.effects.occlusion import create_occlusion
 from livefuse.pipeline.effects.swap_network import FAMILIES, create_network_swapper
 
 if TYPE_CHECKING:
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 
     from livefuse.face import Face, SourceFace
     from livefuse.pipeline.effects.families import Swapper
+    from livefuse.pipeline.effects.occlusion import Occlusion
     from livefuse.pipeline.state import FrameState, StepContext
     from livefuse.token import Token
 
 _FADE_FRAMES: Final = 3
 _MIN_COVER_S: Final = 1.0
+_MOST_OCCLUDED: Final = 0.75  # of a face: with less of it to be seen a swap makes no sense
 
 
 class _Shown:
@@ -100,9 +103,12 @@ class SourceKeeper:
 class SwapStep:
     """Each chosen face replaced, or covered. See `state.Step`."""
 
-    def __init__(self, keeper: SourceKeeper, cover: FaceBlur) -> None:
+    def __init__(
+        self, keeper: SourceKeeper, cover: FaceBlur, occlusion: Occlusion | None = None
+    ) -> None:
         self._keeper = keeper
         self._cover = cover
+        self._occlusion = occlusion
         self._shown: dict[int, _Shown] = {}
         self._is_first = True
 
@@ -145,8 +151,7 @@ class SwapStep:
         track_id = face.track.track_id
         shown = self._shown.setdefault(track_id, _Shown())
         shown.wait_s -= state.dt_s
-        swapper = self._keeper.swapper
-        if swapper is None or shown.wait_s > 0.0 or not swapper.swap(state, face):
+        if shown.wait_s > 0.0 or not self._swap(state, face):
             if shown.share > 0.0:
                 shown.share, shown.wait_s = 0.0, _MIN_COVER_S
             state.covers = (*state.covers, *self._cover.cover(state.frame, [face.track]))
@@ -157,6 +162,14 @@ class SwapStep:
         if shown.share < 1.0:
             # Over the swapped face: what shines through the cover is never the wearer's.
             self._cover.cover(state.frame, [face.track], 1.0 - shown.share)
+
+    def _swap(self, state: FrameState, face: Face) -> bool:
+        swapper = self._keeper.swapper
+        if swapper is None:
+            return False
+        if self._occlusion is not None and self._occlusion.find(state.frame, face) > _MOST_OCCLUDED:
+            return False
+        return swapper.swap(state, face)
 
 
 # A swapper that no network of the user's makes, by the name in swap.model.
@@ -171,7 +184,8 @@ def create_swap_step(context: StepContext) -> SwapStep:
         ConfigError: it is not a swapper, or the cover's picture is missing.
     """
     create = partial(_choose_family(context), context)
-    return SwapStep(SourceKeeper(context, create), FaceBlur(context.config.blur))
+    keeper = SourceKeeper(context, create)
+    return SwapStep(keeper, FaceBlur(context.config.blur), create_occlusion(context))
 
 
 def _choose_family(context: StepContext) -> Callable[[StepContext], Swapper]:
