@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import mmap
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 _GRAPH: Final = 7
 _NODE, _INITIALISER, _OP_TYPE = 1, 5, 4
 _DIMS, _DATA_TYPE, _FLOAT_DATA, _RAW_DATA, _LOCATION = 1, 2, 4, 9, 14
-_KINDS: Final = {1: np.dtype("<f4"), 10: np.dtype("<f2"), 11: np.dtype("<f8")}
+_KINDS: Final[dict[int, np.dtype[np.floating[Any]]]] = {
+    1: np.dtype("<f4"),
+    10: np.dtype("<f2"),
+    11: np.dtype("<f8"),
+}
 
 
 def read_last_initialiser(path: Path) -> NDArray[np.float32]:
@@ -38,12 +42,7 @@ def read_last_initialiser(path: Path) -> NDArray[np.float32]:
     """
     with map_graph_file(path) as data:
         try:
-            last = None
-            for field in walk_graph(data):
-                if field.number == _INITIALISER:
-                    last = field
-            if last is None:
-                raise ValueError("no initialiser")
+            last = [field for field in walk_graph(data) if field.number == _INITIALISER][-1]
             return _read_tensor(data, last.start, last.end)
         except (ValueError, IndexError) as error:
             raise _refuse(path, error) from None

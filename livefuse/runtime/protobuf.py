@@ -17,7 +17,7 @@ _MAX_VARINT_BITS: Final = 63
 
 
 class Field(NamedTuple):
-    """A field's number, its value (a number, or 0), and where its bytes lie (start == end: none)."""
+    """A field: its number, its value (or 0), and where its bytes lie (start == end: none)."""
 
     number: int
     value: int
