@@ -107,7 +107,13 @@ class StepTimer:
         # The demo's own portrait is the source: no store is opened, and nothing leaves here.
         rgb = cv2.cvtColor(load_portrait(), cv2.COLOR_BGR2RGB)
         source = SourceFace("doctor", rgb, "0" * 64)  # type: ignore[arg-type] # cv2 keeps uint8
-        services = Services(cover_frame, lambda _id: source, lambda: (), lambda _id: True)
+        services = Services(
+            cover=cover_frame,
+            cover_loading=cover_frame,
+            load_source=lambda _id: source,
+            list_gallery=tuple,
+            is_allowed=bool,
+        )
         return Pipeline(self._config, self._sessions, SystemClock(), services)
 
 
@@ -116,22 +122,23 @@ def check_steps(config: Config, rounds: int = ROUNDS) -> list[Check]:
     timer = StepTimer(config, rounds)
     usable = timer.list_operations()
     together = tuple(name for name in usable if name != _ALONE)
-    groups = [("steps", tuple(name for name in DEFAULT_OPERATIONS if name in usable))]
-    if together != groups[0][1]:
-        groups.append(("all steps", together))
+    groups = {"steps": tuple(name for name in DEFAULT_OPERATIONS if name in usable)}
+    if together != groups["steps"]:
+        groups["all steps"] = together
     if _ALONE in usable:
-        groups.append(("puppet", (*NEEDS[_ALONE], _ALONE)))
-    checks = []
-    for name, operations in groups:
-        try:
-            checks.append(describe_times(name, timer.measure(operations)))
-        except LivefuseError as error:
-            checks.append(Check("problem", name, error.message, error.hint or "report it"))
-    checks += [
-        Check("warning", "steps", f"{name} cannot be timed: {reason}", "see the lines above")
-        for name, reason in timer.left_out.items()
-    ]
+        groups[_ALONE] = (*NEEDS[_ALONE], _ALONE)
+    checks = [_check_group(timer, name, names) for name, names in groups.items() if names]
+    for reason in dict.fromkeys(timer.left_out.values()):
+        names = ", ".join(name for name, why in timer.left_out.items() if why == reason)
+        checks.append(Check("warning", "steps", f"{names} not timed: {reason}", "mend that first"))
     return checks
+
+
+def _check_group(timer: StepTimer, name: str, operations: tuple[str, ...]) -> Check:
+    try:
+        return describe_times(name, timer.measure(operations))
+    except LivefuseError as error:
+        return Check("problem", name, error.message, error.hint or "please report it")
 
 
 def describe_times(name: str, times: list[StepTime]) -> Check:
