@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from livefuse.face import Box, Face, Track
 from livefuse.frame import create_frame
 from livefuse.pipeline.analysis.facemesh import (
     FaceMesh,
@@ -19,16 +20,20 @@ from livefuse.pipeline.analysis.facemesh import (
     create_crop_by_mesh,
     follow_crop,
 )
+from livefuse.pipeline.analysis.landmark_network import create_landmark_network
 from livefuse.pipeline.analysis.pose import compute_pose, measure_width
 from livefuse.pipeline.analysis.smooth import OneEuroFilter
 from livefuse.pipeline.landmarks import convert_mesh_to_5
+from livefuse.pipeline.templates import get_template
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from livefuse.config import AlignConfig
-    from livefuse.face import Face, Track
     from livefuse.frame import Frame
+    from livefuse.pipeline.analysis.landmark_network import LandmarkNetwork
     from livefuse.pipeline.state import FrameState, StepContext
     from livefuse.token import Token
 
@@ -51,29 +56,49 @@ class _Aligned:
     """What is kept of one track."""
 
     def __init__(self, config: AlignConfig) -> None:
+        self._config = config
+        self._filters: dict[int, OneEuroFilter] = {}
         self.crop: MeshCrop | None = None
         self.centre = (0.0, 0.0)
-        self.filter = OneEuroFilter(
-            config.smooth_min_cutoff_hz, config.smooth_beta, _SPEED_CUTOFF_HZ
-        )
 
     def restart(self) -> None:
         """Forget where the face was."""
         self.crop = None
-        self.filter.reset()
+        self._filters.clear()
+
+    def smooth(
+        self, points: NDArray[np.float32], dt_s: float, width_px: float
+    ) -> NDArray[np.float32]:
+        """Return `points` (n, 2 or 3) smoothed, each set of n by a filter of its own."""
+        kept = self._filters.get(len(points))
+        if kept is None:
+            config = self._config
+            kept = self._filters[len(points)] = OneEuroFilter(
+                config.smooth_min_cutoff_hz, config.smooth_beta, _SPEED_CUTOFF_HZ
+            )
+        smooth = kept.smooth(points.reshape(-1).astype(np.float64), dt_s, width_px)
+        return smooth.reshape(points.shape).astype(np.float32)
 
 
 class AlignStep:
-    """A mesh, five points and the pose of each face. See `state.Step`."""
+    """A mesh, five points, the pose and what `align.extra` finds. See `state.Step`."""
 
-    def __init__(self, mesh: FaceMesh, config: AlignConfig) -> None:
+    def __init__(
+        self, mesh: FaceMesh, config: AlignConfig, extra: Sequence[LandmarkNetwork] = ()
+    ) -> None:
         self._mesh = mesh
         self._config = config
+        self._extra = extra
         self._kept: dict[int, _Aligned] = {}
 
     def prepare(self, token: Token) -> None:  # noqa: ARG002 - the network is the same for all
-        """See `Step.prepare`: the network runs once."""
-        self._mesh.find(create_frame(64, 64), MeshCrop(32.0, 32.0, 64.0, 0.0))
+        """See `Step.prepare`: each network runs once."""
+        frame = create_frame(64, 64)
+        self._mesh.find(frame, MeshCrop(32.0, 32.0, 64.0, 0.0))
+        points = (get_template("arcface_112_v2") * 64).astype(np.float32)
+        face = Face(Track(0, Box(0.0, 0.0, 64.0, 64.0), points, 1.0, 0.0))
+        for network in self._extra:
+            network.find(frame, [face])
 
     def run(self, state: FrameState) -> None:
         """See `Step.run`."""
@@ -83,6 +108,8 @@ class AlignStep:
         self._kept = {key: kept for key, kept in self._kept.items() if key in ids}
         for face in state.faces:
             self._align(state.frame, face, state.dt_s)
+        for network in self._extra:
+            self._add_points(network, state)
         state.did = f"aligned {sum(face.mesh is not None for face in state.faces)}"
 
     def reset(self) -> None:
@@ -104,11 +131,16 @@ class AlignStep:
             return
         wanted = create_crop_by_mesh(found.mesh)
         kept.crop = follow_crop(found.crop, wanted)
-        width = max(measure_width(found.mesh), 1.0)
-        smooth = kept.filter.smooth(found.mesh.reshape(-1).astype(np.float64), dt_s, width)
-        face.mesh = smooth.reshape(found.mesh.shape).astype(np.float32)
+        face.mesh = kept.smooth(found.mesh, dt_s, max(measure_width(found.mesh), 1.0))
         face.landmarks[5] = convert_mesh_to_5(face.mesh)
         face.pose_rad = compute_pose(face.mesh)
+
+    def _add_points(self, network: LandmarkNetwork, state: FrameState) -> None:
+        faces = [face for face in state.faces if face.mesh is not None]
+        for face, points in zip(faces, network.find(state.frame, faces), strict=True):
+            kept = self._kept[face.track.track_id]
+            smooth = kept.smooth(points, state.dt_s, max(face.track.box.width, 1.0))
+            face.landmarks[len(points)] = smooth
 
     def _follow(self, frame: Frame, kept: _Aligned, track: Track) -> _Found | None:
         """Look where the face was; None: not there any more, or never seen."""
@@ -161,11 +193,15 @@ def _find_centre(track: Track) -> tuple[float, float]:
 
 
 def create_align_step(context: StepContext) -> AlignStep:
-    """Return the step; its network is loaded.
+    """Return the step; its networks are loaded.
 
     Raises:
-        ModelError: the network cannot be had.
+        ModelError: a network cannot be had.
+        ConfigError: one of `align.extra` finds no landmarks.
     """
     config = context.config.align
     network = context.sessions.get(config.model, config.threads)
-    return AlignStep(FaceMesh(network), config)
+    extra = [
+        create_landmark_network(name, context.config, context.sessions) for name in config.extra
+    ]
+    return AlignStep(FaceMesh(network), config, extra)

@@ -9,6 +9,7 @@ from livefuse.face import Face
 from livefuse.pipeline.analysis.blazeface import BlazeFaceDetector
 from livefuse.pipeline.analysis.centerface import CenterFaceDetector
 from livefuse.pipeline.analysis.retinaface import create_retinaface_detector
+from livefuse.pipeline.analysis.rotate import RotatingDetector
 from livefuse.pipeline.analysis.scrfd import ScrfdDetector
 from livefuse.pipeline.analysis.select import FaceSelector
 from livefuse.pipeline.analysis.track import FaceTracker
@@ -80,7 +81,8 @@ def create_detector(config: Config, sessions: SessionCache, *, every_frame: bool
     sides = settings.input_long_side, settings.light_input_long_side
     if every_frame:
         sides = settings.every_frame_input_long_side, settings.every_frame_light_input_long_side
-    return DETECTORS[family](network, *sides, settings.keep_score)
+    detector = DETECTORS[family](network, *sides, settings.keep_score)
+    return RotatingDetector(detector) if settings.rotations else detector
 
 
 def create_detect_step(context: StepContext) -> DetectStep:

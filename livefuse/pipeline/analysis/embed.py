@@ -13,6 +13,7 @@ import numpy as np
 
 from livefuse.errors import ConfigError, ModelError
 from livefuse.pipeline.crop import CropReader
+from livefuse.pipeline.scaling import scales_by_itself
 from livefuse.pipeline.templates import fit_template
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from livefuse.config import Config
     from livefuse.frame import Frame
-    from livefuse.runtime.session import Network
+    from livefuse.runtime.session import Network, SessionCache
 
 _BYTE: Final = 255.0
 _SHARP: Final = 0.1
@@ -55,8 +57,8 @@ class Embedder:
     the last call: a smeared face says little about whose it is.
     """
 
-    def __init__(self, network: Network) -> None:
-        """Take a network of one of `FAMILIES`.
+    def __init__(self, network: Network, *, is_raw: bool = False) -> None:
+        """Take a network of one of `FAMILIES`; `is_raw`: its graph scales px itself.
 
         Raises:
             ConfigError: it tells nobody apart.
@@ -74,7 +76,10 @@ class Embedder:
         self._reader = CropReader(_round_up(self._size))
         self._can_batch = network.input_shapes[0][0] < 0
         mean, std = np.array(model.mean, np.float32), np.array(model.std, np.float32)
-        self._factor = (np.float32(family.scale / _BYTE) / std).reshape(3, 1, 1)
+        scale = family.scale
+        if is_raw:
+            mean, std, scale = np.zeros(3, np.float32), np.ones(3, np.float32), _BYTE
+        self._factor = (np.float32(scale / _BYTE) / std).reshape(3, 1, 1)
         self._offset = (-mean / std).reshape(3, 1, 1)
         self._blob = np.empty((1, 3, self._size, self._size), np.float32)
         self.length = 0
@@ -119,6 +124,19 @@ class Embedder:
             )
         self.length = rows.shape[1]
         return np.asarray(rows / norms, np.float32)
+
+
+def create_embedder(config: Config, sessions: SessionCache) -> Embedder:
+    """Return the configured identity network, loaded.
+
+    Raises:
+        ModelError: it cannot be had.
+        ConfigError: it tells nobody apart.
+    """
+    name = config.identify.model
+    network = sessions.get(name, config.identify.threads)
+    is_raw = network.model.family == "arcface" and scales_by_itself(name, config)
+    return Embedder(network, is_raw=is_raw)
 
 
 def measure_sharpness(plane: NDArray[np.uint8]) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 
 from livefuse.frame import create_frame
 from livefuse.pipeline.analysis.attributes import describe_attributes
-from livefuse.pipeline.analysis.embed import Embedder
+from livefuse.pipeline.analysis.embed import create_embedder
 from livefuse.pipeline.analysis.gallery import Gallery
 from livefuse.pipeline.analysis.identity import Followed, Likeness, People
 from livefuse.pipeline.analysis.pose import measure_width
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from livefuse.config import IdentifyConfig
     from livefuse.face import Face
+    from livefuse.pipeline.analysis.embed import Embedder
     from livefuse.pipeline.state import FrameState, StepContext
     from livefuse.token import Token
 
@@ -172,5 +173,4 @@ def create_identify_step(context: StepContext) -> IdentifyStep:
         ModelError: the network cannot be had.
         ConfigError: it tells nobody apart.
     """
-    config = context.config.identify
-    return IdentifyStep(Embedder(context.sessions.get(config.model, config.threads)), context)
+    return IdentifyStep(create_embedder(context.config, context.sessions), context)

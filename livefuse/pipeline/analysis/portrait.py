@@ -16,7 +16,7 @@ from livefuse.face import Box
 from livefuse.frame import create_frame
 from livefuse.geometry import compute_roll
 from livefuse.pipeline.analysis.detect_step import create_detector
-from livefuse.pipeline.analysis.embed import Embedder
+from livefuse.pipeline.analysis.embed import create_embedder
 from livefuse.pipeline.analysis.facemesh import FaceMesh, create_crop_by_box, create_crop_by_mesh
 from livefuse.pipeline.landmarks import convert_mesh_to_5
 
@@ -69,7 +69,7 @@ def analyse_portrait(
     """
     frame, scale, seen = _find_single(picture_rgb, sessions, config)
     points = convert_mesh_to_5(seen.mesh)
-    embedder = Embedder(sessions.get(config.identify.model, config.identify.threads))
+    embedder = create_embedder(config, sessions)
     box = seen.detection.box
     return Portrait(
         box=Box(*(value * scale for value in box)),
