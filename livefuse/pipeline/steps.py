@@ -24,8 +24,10 @@ from livefuse.pipeline.analysis.identify import create_identify_step
 from livefuse.pipeline.aside import create_aside
 from livefuse.pipeline.background_step import create_background_step
 from livefuse.pipeline.effects.blur import create_blur_step
+from livefuse.pipeline.enhance_step import create_enhance_step
 from livefuse.pipeline.policy import ConsentWatch, HeldPicture
 from livefuse.pipeline.state import FrameState, Outcome, Services, Step, StepContext
+from livefuse.pipeline.swap_step import create_swap_step
 from livefuse.token import COVERING, GENERATING, OPERATIONS, Token
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_DT_S: Final = 1 / 30
 _MAX_DT_S: Final = 0.5
+LOADING: Final = "loading"
 _LAST_ANALYSIS_RANK: Final = OPERATIONS["identify"]
 
 STEPS: Final[dict[str, Callable[[StepContext], Step]]] = {
@@ -45,6 +48,8 @@ STEPS: Final[dict[str, Callable[[StepContext], Step]]] = {
     "align": create_align_step,
     "identify": create_identify_step,
     "background": create_background_step,
+    "swap": create_swap_step,
+    "enhance": create_enhance_step,
     "blur": create_blur_step,
 }
 
@@ -85,6 +90,7 @@ class Pipeline:
         self._consent = ConsentWatch(services.is_allowed)
         self._held = HeldPicture()
         self.failures = 0
+        self.is_ready = True
 
     def prepare(self, token: Token) -> None:
         """Make the token's steps and what they need ready; may take seconds.
@@ -100,6 +106,8 @@ class Pipeline:
     def warm_up(self, width: int, height: int, token: Token) -> None:
         """Run every step once on a black picture, so that the first real frame is not late.
 
+        Frames that come before that are covered; a token without operations needs none of it.
+
         Raises:
             LivefuseError: a step cannot do its work.
         """
@@ -108,6 +116,7 @@ class Pipeline:
             step = self._get_step(name)
             step.run(state)
             step.reset()
+        self.is_ready = True
 
     def close(self) -> None:
         """End the side work; nothing may be processed any more."""
@@ -131,6 +140,8 @@ class Pipeline:
         state.started_ns = self._clock.now_ns()
         if token.operations:
             state.error = _fill_planes(frame)
+        if token.operations and not self.is_ready:
+            state.cover_reason = LOADING
         if not self._consent.holds(token, state.started_ns):
             state.error = "the consent for the source face does not hold any more"
             state.cover_reason = "no_consent"
@@ -138,7 +149,7 @@ class Pipeline:
 
     def run_step(self, state: FrameState, name: str) -> None:
         """Do one operation; after a failure the others are left out. Never raises."""
-        if state.error:
+        if state.error or state.cover_reason == LOADING:
             return
         started_ns = self._clock.now_ns()
         state.did = ""
@@ -160,13 +171,15 @@ class Pipeline:
         if state.error:
             state.cover_reason = state.cover_reason or "step_failed"
             self.failures += 1
-        must_cover = bool(state.cover_reason) and not COVERING.isdisjoint(operations)
-        if not self._held.serve(state, must_cover=must_cover) and must_cover:
+        must_cover = self._must_cover(state)
+        if must_cover and state.cover_reason == LOADING:
+            (self._services.cover_loading or self._services.cover)(state.frame)
+        elif not self._held.serve(state, must_cover=must_cover) and must_cover:
             self._services.cover(state.frame)
         state.frame.is_generated = not GENERATING.isdisjoint(operations)
         return Outcome(
             token=state.token,
-            vouched=not state.error,
+            vouched=not state.error and state.cover_reason != LOADING,
             faces=tuple(face.track for face in state.faces),
             steps=tuple(state.times),
             covered_whole=must_cover,
@@ -174,6 +187,13 @@ class Pipeline:
             error=state.error,
             covers=state.covers,
         )
+
+    def _must_cover(self, state: FrameState) -> bool:
+        """Say whether nothing of the picture may be seen."""
+        hides = not COVERING.isdisjoint(state.token.operations)
+        if state.cover_reason == LOADING:
+            return hides or self._context.config.pipeline.while_loading != "pass"
+        return hides and bool(state.cover_reason)
 
     def _try_step(self, state: FrameState, name: str) -> str:
         try:

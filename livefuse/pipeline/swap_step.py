@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from livefuse.errors import ConfigError, LivefuseError
 from livefuse.pipeline.analysis.portrait import analyse_portrait
 from livefuse.pipeline.effects.blur import FaceBlur
+from livefuse.pipeline.effects.mesh_swap import MeshSwapper
 from livefuse.pipeline.effects.occlusion import create_occlusion
 from livefuse.pipeline.effects.swap_network import FAMILIES, create_network_swapper
 
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from livefuse.face import Face, SourceFace
+    from livefuse.face import Face
     from livefuse.pipeline.effects.families import Swapper
     from livefuse.pipeline.effects.occlusion import Occlusion
     from livefuse.pipeline.state import FrameState, StepContext
     from livefuse.token import Token
+
+    FindMesh = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
+    Create = Callable[[StepContext, FindMesh], Swapper]
 
 _FADE_FRAMES: Final = 3
 _MIN_COVER_S: Final = 1.0
@@ -65,7 +69,7 @@ class SourceKeeper:
             )
         source = self._context.services.load_source(face_id)
         swapper = self._create()
-        swapper.prepare(source, self._find_mesh(source))
+        swapper.prepare(source)
         return swapper
 
     def set_source(self, face_id: str) -> None:
@@ -92,12 +96,6 @@ class SourceKeeper:
             self.problem = error.message
         else:
             self.problem = str(error) or type(error).__name__
-
-    def _find_mesh(self, source: SourceFace) -> NDArray[np.float32] | None:
-        if source.kind == "drawing":
-            return None
-        context = self._context
-        return analyse_portrait(source.picture_rgb, context.sessions, context.config).mesh
 
 
 class SwapStep:
@@ -144,8 +142,6 @@ class SwapStep:
         """See `Step.reset`."""
         self._shown.clear()
         self._is_first = True
-        if self._keeper.swapper is not None:
-            self._keeper.swapper.reset()
 
     def _replace(self, state: FrameState, face: Face) -> None:
         track_id = face.track.track_id
@@ -172,8 +168,12 @@ class SwapStep:
         return swapper.swap(state, face)
 
 
+def _create_mesh_swapper(context: StepContext, find_mesh: FindMesh) -> Swapper:
+    return MeshSwapper(find_mesh, context.aside, grain=context.config.swap.grain)
+
+
 # A swapper that no network of the user's makes, by the name in swap.model.
-SWAPPERS: Final[dict[str, Callable[[StepContext], Swapper]]] = {}
+SWAPPERS: Final[dict[str, Create]] = {"mesh": _create_mesh_swapper}
 
 
 def create_swap_step(context: StepContext) -> SwapStep:
@@ -183,12 +183,15 @@ def create_swap_step(context: StepContext) -> SwapStep:
         ModelError: a network cannot be had.
         ConfigError: it is not a swapper, or the cover's picture is missing.
     """
-    create = partial(_choose_family(context), context)
-    keeper = SourceKeeper(context, create)
+
+    def find_mesh(picture_rgb: NDArray[np.uint8]) -> NDArray[np.float32]:
+        return analyse_portrait(picture_rgb, context.sessions, context.config).mesh
+
+    keeper = SourceKeeper(context, partial(_choose_family(context), context, find_mesh))
     return SwapStep(keeper, FaceBlur(context.config.blur), create_occlusion(context))
 
 
-def _choose_family(context: StepContext) -> Callable[[StepContext], Swapper]:
+def _choose_family(context: StepContext) -> Create:
     name = context.config.swap.model
     if name in SWAPPERS:
         return SWAPPERS[name]

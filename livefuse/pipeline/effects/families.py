@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from livefuse.face import Face, SourceFace
     from livefuse.pipeline.state import FrameState
 
@@ -15,12 +12,10 @@ if TYPE_CHECKING:
 class Swapper(Protocol):
     """Puts one source's face over others. Prepared in any thread, then used by one."""
 
-    def prepare(self, source: SourceFace, mesh: NDArray[np.float32] | None) -> None:
+    def prepare(self, source: SourceFace) -> None:
         """Build what `source` asks for and run each network once; may take its time.
 
-        `mesh` is its face's, float32 (468 or 478, 3) in px of its picture; None for a drawing,
-        whose points are known by construction. Called once, before the first `swap`: another
-        source gets another swapper.
+        Called once, before the first `swap`: another source gets another swapper.
 
         Raises:
             LivefuseError: the source cannot be used (no face in it, two), a network failed.
@@ -36,10 +31,6 @@ class Swapper(Protocol):
         Raises:
             ModelError: a network's result cannot be used; the frame must not be shown.
         """
-        ...
-
-    def reset(self) -> None:
-        """Forget the frames so far, not the source."""
         ...
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
     ReadSource = Callable[[SourceReader, SourcePicture], Floats]
+    FindMesh = Callable[[NDArray[np.uint8]], Floats]
 
 _WARM_UP_SIDE: Final = 64
 
@@ -75,14 +76,15 @@ FAMILIES: Final[dict[str, SwapFamily]] = {
 class NetworkSwapper:
     """One source's face by one network. See `families.Swapper`."""
 
-    def __init__(self, network: Network, context: StepContext) -> None:
-        """Take a network of one of `FAMILIES`.
+    def __init__(self, network: Network, context: StepContext, find_mesh: FindMesh) -> None:
+        """Take a network of one of `FAMILIES`; `find_mesh` gives the mesh (px) of an RGB picture.
 
         Raises:
             ModelError: its inputs are not a swapper's.
         """
         model = network.model
         self._network = network
+        self._find_mesh = find_mesh
         self._family = FAMILIES[model.family]
         self._reader = SourceReader(model, context.sessions, context.config)
         self._target, self._source = _find_inputs(network)
@@ -94,13 +96,14 @@ class NetworkSwapper:
         self._paster = Paster()
         self._told: Floats | None = None
 
-    def prepare(self, source: SourceFace, mesh: Floats | None) -> None:
+    def prepare(self, source: SourceFace) -> None:
         """See `Swapper.prepare`."""
-        if mesh is None:
+        if source.kind == "drawing":
             raise RefusedError(
                 f"{self._network.model.name} takes photos only, not the drawing {source.face_id}",
                 hint='set swap.model = "mesh" for drawn avatars',
             )
+        mesh = self._find_mesh(source.picture_rgb)
         picture = SourcePicture(source.picture_rgb, convert_mesh_to_5(mesh))
         told = self._family.read_source(self._reader, picture)
         self._told = told.astype(self._network.input_types[self._source])
@@ -117,9 +120,6 @@ class NetworkSwapper:
         rgb = self._forward(self._blob.read(state.frame, to_crop))
         self._paster.paste(state.frame, rgb, to_crop, mask)
         return True
-
-    def reset(self) -> None:
-        """See `Swapper.reset`; nothing is kept from frame to frame."""
 
     def _forward(self, blob: Floats) -> Floats:
         """Return R, G, B in 0..1, (3, size, size), of the face that the network makes."""
@@ -166,11 +166,11 @@ def _create_ramp(side: int) -> Frame:
     return frame
 
 
-def create_network_swapper(context: StepContext) -> NetworkSwapper:
+def create_network_swapper(context: StepContext, find_mesh: FindMesh) -> NetworkSwapper:
     """Return a swapper by the network `swap.model`; it is loaded.
 
     Raises:
         ModelError: the network cannot be had.
     """
     network = context.sessions.get(context.config.swap.model, context.config.swap.threads)
-    return NetworkSwapper(network, context)
+    return NetworkSwapper(network, context, find_mesh)
