@@ -42,7 +42,8 @@ class _JobCollector(Collector):
         steps = HistogramMetricFamily(
             "livefuse_step_seconds", "Time of a step", labels=["job", "step"]
         )
-        for stats, telemetry in self._jobs():
+        jobs = self._jobs()
+        for stats, telemetry in jobs:
             job = stats.job
             for side in ("in", "out"):
                 frames.add_metric([job, side], getattr(stats, f"frames_{side}"))
@@ -56,6 +57,24 @@ class _JobCollector(Collector):
             for name, step in telemetry.steps.copy().items():
                 _add_histogram(steps, [job, name], step)
         yield from (frames, drops, fps, connected, latency, steps)
+        yield from _collect_networks([stats for stats, _ in jobs])
+
+
+def _collect_networks(jobs: list[Statistics]) -> Iterator[Metric]:
+    fell_back = GaugeMetricFamily(
+        "livefuse_networks_fell_back",
+        "1 when networks run on the processor since no better device can be used",
+        labels=["job", "provider", "wanted"],
+    )
+    garbage = CounterMetricFamily(
+        "livefuse_refused_network_results", "Results that could not be used", labels=["job"]
+    )
+    for stats in jobs:
+        if networks := stats.networks:
+            labels = [stats.job, networks["provider"], networks["wanted"]]
+            fell_back.add_metric(labels, float(networks["fell_back"]))
+            garbage.add_metric([stats.job], networks["garbage"])
+    yield from (fell_back, garbage)
 
 
 def _add_histogram(

@@ -118,6 +118,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of a job, as status, panel and `--stats` show them.
 
     `token` is the last frame's, with its log: each step, what it did and how long it took.
+    `networks` says where networks run (runtime's figures), empty while none was loaded.
     """
 
     job: str
@@ -139,6 +140,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
     media: dict[str, Any]
     token: dict[str, Any] = msgspec.field(default_factory=dict)
+    networks: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Telemetry:

@@ -164,6 +164,8 @@ def _draw_figures(stats: Statistics) -> Table:
     table.add_row("faces", str(stats.faces))
     if media := _media(stats.media):
         table.add_row("stream", media)
+    if provider := stats.networks.get("provider"):
+        table.add_row("networks", f"{provider} (asked for {stats.networks.get('wanted', 'auto')})")
     return table
 
 

@@ -110,3 +110,12 @@ def test_a_wanted_stop_keeps_the_last_rates():
     assert merged.outputs[0]["connected"] is True
     assert merged.outputs[0]["packets"] == 12
     assert merge_last(stats, None) is stats
+
+
+def test_where_networks_run_is_shown():
+    networks = {"provider": "cpu", "wanted": "auto", "fell_back": True, "garbage": 0}
+    note = "networks run on the CPU: no usable NVIDIA device"
+    text = draw(make_statistics(networks=networks, notes=[note]))
+    assert "cpu (asked for auto)" in text
+    assert note in text
+    assert "asked for" not in draw(make_statistics())
