@@ -157,6 +157,8 @@ def _check_choice(token: Token) -> None:
 def _explain(error: Exception) -> TokenError:
     text = str(error)
     hint = _SCHEMA_HINT
+    if "_face`" in text:
+        hint = "a face is named by its id: pictures go into the face store, livefuse faces enroll"
     if unknown := _UNKNOWN_FIELD.search(text):
         kind = Parameters if "$.parameters" in text else Token
         known = kind.__struct_fields__

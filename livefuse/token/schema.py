@@ -33,4 +33,6 @@ def create_token_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "maxProperties": MAX_EXTENSIONS,
     }
-    return {"$schema": DIALECT, "title": "livefuse token", **references[0], "$defs": definitions}
+    schema = {"$schema": DIALECT, "title": "livefuse token", **references[0], "$defs": definitions}
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
+    return plain

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_LOG_ENTRIES: Final = 16
 MAX_TOKEN_BYTES: Final = 4096
-MAX_BODY_BYTES: Final = 3000
+MAX_BODY_BYTES: Final = 2800
 """What a token may weigh without its log, so that there is always room for the latest entry."""
 
 _MAX_TEXT: Final = 64

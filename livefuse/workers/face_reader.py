@@ -74,7 +74,13 @@ class FaceReader:
         return faces[0].embedding
 
     def _find(self, picture_rgb: NDArray[np.uint8], operations: tuple[str, ...]) -> list[Face]:
-        services = Services(cover_frame, _give_no_source, tuple, lambda _face_id: False)
+        services = Services(
+            cover=cover_frame,
+            cover_loading=cover_frame,
+            load_source=_give_no_source,
+            list_gallery=tuple,
+            is_allowed=lambda _face_id: False,
+        )
         token = create_token(operations, now_epoch_s=self._clock.epoch_s())
         with self._lock:
             pipeline = Pipeline(
