@@ -11,17 +11,18 @@ Threads of a job, all daemon, all ended by `stop`:
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from livefuse.clock import NS_PER_S, Clock
 from livefuse.errors import JobError, LivefuseError
 from livefuse.ingest import create_ingest
+from livefuse.loading import Loading
 from livefuse.publish import is_file_url
 from livefuse.publish.fanout import FanOut
 from livefuse.redact import redact_text, redact_url
-from livefuse.stages import Stages, start_stage
+from livefuse.stages import Stages, describe_media, start_stage
 from livefuse.telemetry import Statistics, Telemetry, get_logger
 from livefuse.token import Token, TokenCell
 
@@ -58,7 +59,7 @@ class Job:
         spec: JobSpec,
         config: Config,
         clock: Clock,
-        create_pipeline: Callable[[RingMode, Token], Pipeline],
+        create_pipeline: Callable[[RingMode], Pipeline],
     ) -> None:
         self.job_id = job_id
         self.spec = spec
@@ -86,6 +87,7 @@ class Job:
         )
         self._create_pipeline = create_pipeline
         self._media: MediaInfo | None = None
+        self._loading: Loading | None = None
         self._stages: Stages | None = None
         self._frames_in = 0
         self._has_media, self._decode_ended = threading.Event(), threading.Event()
@@ -131,7 +133,7 @@ class Job:
         telemetry, media = self.telemetry, self._media
         return Statistics(
             job=self.job_id,
-            state=self.input_state if self.state == "running" else self.state,
+            state=self._tell_state(),
             source=redact_url(self.spec.source),
             seconds=round((self._clock.now_ns() - telemetry.started_ns) / NS_PER_S, 3),
             frames_in=self._frames_in,
@@ -147,7 +149,7 @@ class Job:
             bottleneck=telemetry.bottleneck(),
             outputs=[msgspec.to_builtins(status) for status in self._fanout.statuses()],
             notes=list(media.notes) if media is not None else [],
-            media=self._describe_media(media) if media is not None else {},
+            media=describe_media(media, self.mode, self._stages) if media is not None else {},
             token=msgspec.to_builtins(self._last_token()),
         )
 
@@ -198,11 +200,12 @@ class Job:
     def _supervise(self) -> None:
         threads: list[threading.Thread] = []
         try:
-            pipeline = self._create_pipeline(self.mode, self.token.get())
+            loading = self._loading = Loading(self._create_pipeline(self.mode), self.token.get())
+            self._spawn("load", loading.run)
             threads.append(self._spawn("decode", self._decode))
             self._has_media.wait()
-            if self._media is not None and not self._stopping.is_set():
-                threads += self._open(self._media, pipeline)
+            if self._media is not None and self._is_wanted():
+                threads += self._open(self._media, loading)
                 self._decode_ended.wait()
         except LivefuseError as error:
             self._fail(error)
@@ -218,9 +221,13 @@ class Job:
         finally:
             self._wake_supervisor()
 
-    def _open(self, media: MediaInfo, pipeline: Pipeline) -> list[threading.Thread]:
+    def _open(self, media: MediaInfo, loading: Loading) -> list[threading.Thread]:
         """Bring up what stands behind the input and start the stages."""
-        pipeline.warm_up(media.width, media.height, self.token.get())
+        loading.set_size(media.width, media.height)
+        is_live = self.mode == "live" and media.is_live
+        loading.wait(self._config.pipeline.loading_patience_ms if is_live else None)
+        if not self._is_wanted():
+            return []
         stages = self._stages = Stages(
             self._config, media, self.mode, self.telemetry, self._fanout, self.job_id
         )
@@ -228,12 +235,14 @@ class Job:
         self.state = "running"
         self._is_ready.set()
         self._has_started.set()
-        loops = stages.list_loops(pipeline, self.token)
+        loops = stages.list_loops(loading.pipeline, self.token)
         return [self._spawn(name, run) for name, run in loops.items()]
 
     def _close(self, threads: list[threading.Thread]) -> None:
         """Take everything down from the input on, each stage finishing what it has."""
         self.state = "stopping" if self.error is None else self.state
+        if self._loading is not None:
+            self._loading.set_size(0, 0)
         self._ingest.stop()
         self._is_ready.set()  # whoever waits for it must see that it is over
         if self._stages is not None:
@@ -249,6 +258,9 @@ class Job:
         self.state = "stopped" if self.error is None else "failed"
         self._has_started.set()
         self._finished.set()
+
+    def _is_wanted(self) -> bool:
+        return self.error is None and not self._stopping.is_set()
 
     def _is_patient(self) -> bool:
         """Say whether what came is to be finished, however long that takes."""
@@ -271,16 +283,12 @@ class Job:
         if self._stages is not None:
             self._stages.encoder.force_keyframe()
 
+    def _tell_state(self) -> str:
+        if self.state != "running":
+            return self.state
+        is_loading = self._loading is not None and not self._loading.is_ready
+        return "loading" if is_loading else self.input_state
+
     def _last_token(self) -> Token:
         token = self._stages.last_token if self._stages is not None else None
         return token or self.token.get()
-
-    def _describe_media(self, media: MediaInfo) -> dict[str, Any]:
-        return {
-            "size": f"{media.width}x{media.height}",
-            "fps": round(media.fps, 3),
-            "decoder": media.decoder,
-            "encoder": self._stages.encoder.name if self._stages is not None else "",
-            "audio": media.audio.codec if media.audio is not None else "none",
-            "mode": self.mode,
-        }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -223,6 +223,18 @@ class Stages:
 
     def _observe(self, step: str, since_ns: int) -> None:
         self._telemetry.observe_step(step, (self._clock.now_ns() - since_ns) / NS_PER_MS)
+
+
+def describe_media(media: MediaInfo, mode: RingMode, stages: Stages | None) -> dict[str, Any]:
+    """Return what a job's input is and how it is coded, as status shows it."""
+    return {
+        "size": f"{media.width}x{media.height}",
+        "fps": round(media.fps, 3),
+        "decoder": media.decoder,
+        "encoder": stages.encoder.name if stages is not None else "",
+        "audio": media.audio.codec if media.audio is not None else "none",
+        "mode": mode,
+    }
 
 
 def start_stage(

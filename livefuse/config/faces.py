@@ -13,6 +13,8 @@ class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """How the operations share the processor."""
 
     execution_threads: Threads = 2
+    while_loading: Literal["blur", "slate", "pass"] = "blur"
+    loading_patience_ms: NonNegative = 3000
 
 
 class DetectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -54,8 +54,8 @@ class Outcome:
     """What was done to a frame.
 
     `vouched`: every step did its work. `covered_whole`: nothing of the picture can be seen, because
-    of `reason` (`lost_face`, `step_failed`, `no_consent`); `error` tells more. `steps` are
-    (name, ms). Inside `covers` (px) nothing of the frame is left.
+    of `reason` (`loading`, `lost_face`, `step_failed`, `no_consent`); `error` tells more. `steps`
+    are (name, ms). Inside `covers` (px) nothing of the frame is left.
     """
 
     token: Token
@@ -98,7 +98,8 @@ class Step(Protocol):
 class Services:
     """What a pipeline is given from outside.
 
-    `cover` hides a whole picture (safety.cover). `load_source` gives the face that a token's
+    `cover` hides a whole picture (safety.cover), `cover_loading` (if another) one that came before
+    the networks were ready. `load_source` gives the face that a token's
     `source_face` names, once its consent has been checked; `is_allowed` says, quickly, whether the
     consent still holds; `list_gallery` gives the people who are known by name.
     """
@@ -107,6 +108,7 @@ class Services:
     load_source: Callable[[str], SourceFace]
     list_gallery: Callable[[], tuple[KnownFace, ...]]
     is_allowed: Callable[[str], bool]
+    cover_loading: Callable[[Frame], None] | None = None
 
 
 @dataclass(slots=True, frozen=True)

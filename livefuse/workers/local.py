@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from livefuse.errors import JobError
 from livefuse.job import Job
 from livefuse.pipeline.state import Services
 from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
-from livefuse.safety.cover import cover_frame
+from livefuse.safety.cover import cover_frame, draw_slate
 from livefuse.safety.faces import FaceStore
 from livefuse.workers.face_reader import FaceReader
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from livefuse.clock import Clock
     from livefuse.config import Config
+    from livefuse.frame import Frame
     from livefuse.ring import RingMode
     from livefuse.spec import JobSpec
-    from livefuse.token import Token
+
+
+# A job that hides faces is never passed: with `pass` it is blurred.
+LOADING_COVERS: Final[dict[str, Callable[[Frame], None]]] = {
+    "blur": cover_frame,
+    "slate": draw_slate,
+    "pass": cover_frame,
+}
 
 
 class Worker:
@@ -41,18 +51,22 @@ class Worker:
         if job_id in self.jobs:
             raise JobError(f"there is a job {job_id!r} already", hint="choose another id")
 
-        faces = self.faces
+        services = Services(
+            cover=cover_frame,
+            cover_loading=LOADING_COVERS[self.config.pipeline.while_loading],
+            load_source=self.faces.load_source,
+            list_gallery=self.faces.list_gallery,
+            is_allowed=self.faces.is_allowed,
+        )
 
-        def create_pipeline(mode: RingMode, token: Token) -> Pipeline:
-            pipeline = Pipeline(
+        def create_pipeline(mode: RingMode) -> Pipeline:
+            return Pipeline(
                 self.config,
                 self._sessions,
                 self.clock,
-                Services(cover_frame, self._cover_loading, faces.load_source, faces.list_gallery, faces.is_allowed),
+                services,
                 every_frame=mode == "every_frame",
             )
-            pipeline.prepare(token)
-            return pipeline
 
         job = Job(job_id, spec, self.config, self.clock, create_pipeline)
         self.jobs[job_id] = job

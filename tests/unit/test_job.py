@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
 from livefuse.clock import SystemClock
-from livefuse.config import Config, HttpConfig
+from livefuse.config import Config, HttpConfig, load_config
 from livefuse.errors import JobError, ModelError, PublishError
 from livefuse.job import Job
 from livefuse.pipeline.steps import Pipeline
@@ -29,13 +30,16 @@ def create_job(create_pipeline, spec=SPEC):
 class BrokenPipeline:
     """Fails with an error that nobody foresaw, when it is to get ready."""
 
+    def prepare(self, token):
+        pass
+
     def warm_up(self, width, height, token):
         raise RuntimeError(f"cannot read rtmp://host/live/{SECRET}")
 
 
 def test_a_fault_nobody_foresaw_is_no_success():
     """Whoever waits for the end sees the error as soon as the end, its secrets hidden (C76)."""
-    job = create_job(lambda mode, token: BrokenPipeline())
+    job = create_job(lambda mode: BrokenPipeline())
     job.start()
     with pytest.raises(JobError, match="RuntimeError") as caught:
         job.wait_started(10)
@@ -46,7 +50,7 @@ def test_a_fault_nobody_foresaw_is_no_success():
 
 
 def test_a_model_that_is_not_there_is_told_as_it_is():
-    def refuse(mode, token):
+    def refuse(mode):
         raise ModelError("there is no model")
 
     job = create_job(refuse)
@@ -58,11 +62,14 @@ def test_a_model_that_is_not_there_is_told_as_it_is():
 
 def test_a_stop_while_the_input_is_silent_ends_the_job():
     class Idle:
+        def prepare(self, token):
+            pass
+
         def warm_up(self, width, height, token):
             raise AssertionError("nothing came")
 
     spec = JobSpec(source="udp://127.0.0.1:9", targets=(), operations=(), mode="live")
-    job = create_job(lambda mode, token: Idle(), spec)
+    job = create_job(lambda mode: Idle(), spec)
     job.start()
     assert not job.wait_started(0.2)
     assert job.stop(5)
@@ -97,8 +104,69 @@ def test_an_encoder_that_fails_when_the_input_is_over_does_not_hold_up_the_end(
     # Seven frames more: two in each ring, one between the pipeline's parts, one in each hand.
     source = "test:?size=64x64&frames=13&audio=0"
     spec = JobSpec(source, (str(tmp_path / "out.mkv"),), (), mode="every_frame")
-    job = create_job(lambda mode, token: through, spec)
+    job = create_job(lambda mode: through, spec)
     job.start()
     assert job.wait(20)
     assert isinstance(job.error, PublishError)
     assert job.statistics().state == "failed"
+
+
+class SlowPipeline(Pipeline):
+    """Needs as long to load as the test wants."""
+
+    def __init__(self, config):
+        super().__init__(config, share_sessions(), SystemClock(), create_services())
+        self.may_load = threading.Event()
+
+    def prepare(self, token):
+        assert self.may_load.wait(20)
+        super().prepare(token)
+
+
+def wait_until(is_true):
+    deadline = time.monotonic() + 20
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("operations", "is_covered"), [(("detect", "blur"), True), ((), False)])
+def test_a_live_stream_starts_covered_while_networks_load(operations, is_covered):
+    """C14, C18: loading is told, nothing bare goes out, nothing is labelled as done."""
+    config = load_config(settings=("http.enabled=false", "pipeline.loading_patience_ms=50"))
+    pipeline = SlowPipeline(config)
+    spec = JobSpec("demo:", (), operations, mode="live")
+    job = Job("job", spec, config, SystemClock(), lambda mode: pipeline)
+    job.start()
+    try:
+        assert job.wait_started(20)
+        wait_until(lambda: job.statistics().frames_out >= 5)
+        early = job.statistics()
+        assert (early.state == "loading") == is_covered
+        assert (early.counts.get("covered_loading", 0) >= 5) == is_covered
+        assert "detect" not in early.steps
+        pipeline.may_load.set()
+        wait_until(lambda: job.statistics().state == "live")
+        if is_covered:
+            wait_until(lambda: "blur" in job.statistics().steps)
+    finally:
+        pipeline.may_load.set()
+        assert job.stop(10)
+
+
+def test_a_network_that_cannot_be_had_ends_a_stream_that_has_begun():
+    config = load_config(settings=("http.enabled=false", "pipeline.loading_patience_ms=50"))
+
+    class Failing(SlowPipeline):
+        def prepare(self, token):
+            assert self.may_load.wait(20)
+            raise ModelError("there is no model")
+
+    pipeline = Failing(config)
+    spec = JobSpec("demo:", (), ("detect", "blur"), mode="live")
+    job = Job("job", spec, config, SystemClock(), lambda mode: pipeline)
+    job.start()
+    assert job.wait_started(20)
+    pipeline.may_load.set()
+    assert job.wait(20)
+    assert isinstance(job.error, ModelError)
