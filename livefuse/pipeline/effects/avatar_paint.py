@@ -1,0 +1,162 @@
+"""A canvas for drawing avatars as seen from the front: soft shapes in face widths.
+
+Twice as fine as the texture, so that edges come out smooth. All places are float (n, 2) in face
+widths (see `avatar_shape`), colours are R, G, B 0..255.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import cv2
+import numpy as np
+
+from livefuse.pipeline.canonical import CANONICAL
+from livefuse.pipeline.effects.avatar_shape import HEIGHT_PX, LEFT, TEXTURE_PX, TOP, WIDTH_PX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Values = NDArray[np.float32]
+    Rgb = tuple[float, float, float]
+
+_FINER: Final = 2
+_SHIFT: Final = 4
+_PX: Final = TEXTURE_PX * _FINER
+
+
+class Mask(NamedTuple):
+    """A part of the canvas from (x, y) on: float32 0..1."""
+
+    x: int
+    y: int
+    share: Values
+
+
+class Canvas:
+    """RGB and alpha, float32, painted over and over."""
+
+    def __init__(self) -> None:
+        self.rgb: Values = np.zeros((HEIGHT_PX * _FINER, WIDTH_PX * _FINER, 3), np.float32)
+        self.alpha: Values = np.zeros(self.rgb.shape[:2], np.float32)
+
+    def fill_polygon(self, points: ArrayLike, blur: float = 0.0) -> Mask:
+        """Return the mask of a polygon, blurred by a sigma in face widths."""
+        return self._draw(points, blur, 0.0, -1)
+
+    def draw_line(
+        self, points: ArrayLike, width: float, blur: float = 0.0, *, closed: bool = False
+    ) -> Mask:
+        """Return the mask of a line of that width, in face widths."""
+        return self._draw(points, blur, width, int(closed))
+
+    def paint(self, mask: Mask, colour: Rgb, opacity: float = 1.0) -> None:
+        """Lay `colour` where `mask` says."""
+        part, share = self._cut(mask)
+        part += (np.array(colour, np.float32) - part) * (share * opacity)[..., None]
+
+    def shade(self, mask: Mask, gain: float) -> None:
+        """Multiply what is there by `gain` where `mask` says."""
+        part, share = self._cut(mask)
+        part *= (1 + (gain - 1) * share)[..., None]
+
+    def glow(self, mask: Mask, colour: Rgb) -> None:
+        """Add `colour` where `mask` says."""
+        part, share = self._cut(mask)
+        part += np.array(colour, np.float32) * share[..., None]
+
+    def show(self, mask: Mask, opacity: float = 1.0) -> None:
+        """Make what `mask` covers opaque."""
+        rows, columns = mask.share.shape
+        part = self.alpha[mask.y : mask.y + rows, mask.x : mask.x + columns]
+        np.maximum(part, mask.share * opacity, out=part)
+
+    def get_places(self) -> tuple[Values, Values]:
+        """Return x (1, columns) and y (rows, 1) of all px in face widths."""
+        x = (np.arange(self.rgb.shape[1], dtype=np.float32) + 0.5) / _PX + LEFT
+        y = (np.arange(self.rgb.shape[0], dtype=np.float32) + 0.5) / _PX + TOP
+        return x[None, :], y[:, None]
+
+    def finish(self) -> NDArray[np.uint8]:
+        """Return the drawing as texture, uint8 (HEIGHT_PX, WIDTH_PX, 4), R, G, B, alpha."""
+        whole = np.dstack([np.clip(self.rgb, 0, 255), np.clip(self.alpha, 0, 1) * 255])
+        size = (WIDTH_PX, HEIGHT_PX)
+        return np.rint(cv2.resize(whole, size, interpolation=cv2.INTER_AREA)).astype(np.uint8)
+
+    def _draw(self, points: ArrayLike, blur: float, width: float, closed: int) -> Mask:
+        places = (np.asarray(points, np.float64)[:, :2] - (LEFT, TOP)) * _PX - 0.5
+        sigma = blur * _PX
+        pad = 3 * sigma + width * _PX + 3
+        rows, columns = self.alpha.shape
+        low = np.clip(np.floor(places.min(axis=0) - pad).astype(int), 0, (columns - 1, rows - 1))
+        high = np.clip(np.ceil(places.max(axis=0) + pad).astype(int), low + 1, (columns, rows))
+        share = np.zeros((high[1] - low[1], high[0] - low[0]), np.uint8)
+        fixed = np.rint((places - low) * (1 << _SHIFT)).astype(np.int32)
+        if closed < 0:
+            cv2.fillPoly(share, [fixed], 255, cv2.LINE_AA, _SHIFT)
+        else:
+            thick = max(1, round(width * _PX))
+            cv2.polylines(share, [fixed], bool(closed), 255, thick, cv2.LINE_AA, _SHIFT)
+        return Mask(int(low[0]), int(low[1]), soften(share.astype(np.float32) / 255, sigma))
+
+    def _cut(self, mask: Mask) -> tuple[Values, Values]:
+        rows, columns = mask.share.shape
+        return self.rgb[mask.y : mask.y + rows, mask.x : mask.x + columns], mask.share
+
+
+def soften(values: Values, sigma_px: float) -> Values:
+    """Return `values` blurred; wide blurs are made on a coarser grid."""
+    if sigma_px < 0.3:  # noqa: PLR2004 - less than the px's own width
+        return values
+    step = max(1, int(sigma_px / 4))
+    if step == 1:
+        return np.asarray(
+            cv2.GaussianBlur(values, (0, 0), sigma_px, borderType=cv2.BORDER_REPLICATE), np.float32
+        )
+    rows, columns = values.shape[:2]
+    small = cv2.resize(
+        values, (max(1, columns // step), max(1, rows // step)), interpolation=cv2.INTER_AREA
+    )
+    small = cv2.GaussianBlur(small, (0, 0), sigma_px / step, borderType=cv2.BORDER_REPLICATE)
+    return np.asarray(cv2.resize(small, (columns, rows)), np.float32)
+
+
+def get_points(indices: Sequence[int] | NDArray[np.int32]) -> Values:
+    """Return where the canonical face has these points, (n, 2)."""
+    return np.asarray(CANONICAL[np.asarray(indices, np.int32), :2])
+
+
+def mirror(points: ArrayLike) -> Values:
+    """Return the points on the other side of the face."""
+    return np.asarray(np.asarray(points, np.float32) * (-1, 1), np.float32)
+
+
+def bend(points: ArrayLike, *, closed: bool = False, steps: int = 10) -> Values:
+    """Return a smooth curve through `points` (Catmull-Rom spline)."""
+    p = np.asarray(points, np.float64)
+    ends = (p[-1:], p[:2]) if closed else (2 * p[:1] - p[1:2], 2 * p[-1:] - p[-2:-1])
+    q = np.concatenate([ends[0], p, ends[1]])
+    t = np.linspace(0, 1, steps, endpoint=False)[:, None]
+    pieces = [
+        0.5
+        * (
+            2 * q[i]
+            + (q[i + 1] - q[i - 1]) * t
+            + (2 * q[i - 1] - 5 * q[i] + 4 * q[i + 1] - q[i + 2]) * t**2
+            + (3 * q[i] - q[i - 1] - 3 * q[i + 1] + q[i + 2]) * t**3
+        )
+        for i in range(1, len(q) - 2)
+    ]
+    if not closed:
+        pieces.append(p[-1:])
+    return np.concatenate(pieces).astype(np.float32)
+
+
+def grow(points: ArrayLike, by: float) -> Values:
+    """Return a closed outline moved outwards from its middle by `by` face widths."""
+    p = np.asarray(points, np.float32)
+    away = p - p.mean(axis=0)
+    length = np.hypot(away[:, 0], away[:, 1])[:, None]
+    return np.asarray(p + away / np.maximum(length, 1e-6) * np.float32(by), np.float32)

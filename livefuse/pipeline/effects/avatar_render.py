@@ -1,0 +1,273 @@
+"""A drawn avatar on a face: warped, its eyes and mouth alive, lit, laid into the planes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import cv2
+import numpy as np
+
+from livefuse.pipeline.effects.avatar_features import (
+    EyeStyle,
+    MouthStyle,
+    Painted,
+    convert_styles,
+    find_gazes,
+    paint_eye,
+    paint_mouth,
+)
+from livefuse.pipeline.effects.avatar_light import (
+    Ball,
+    Gloss,
+    WearerLight,
+    create_ball,
+    look_up,
+)
+from livefuse.pipeline.effects.avatar_shape import TEXTURE_PX, Shape, compute_normals
+from livefuse.pipeline.effects.mesh_raster import (
+    MIN_FACE_PX,
+    GridBox,
+    MeshView,
+    extend_layers,
+    measure_yaw,
+    paint_triangles,
+    sort_triangles,
+)
+from livefuse.pipeline.effects.mesh_regions import SIDES
+from livefuse.pipeline.effects.mesh_render import Layers, MeshRenderer
+from livefuse.pipeline.planes import convert_colour
+from livefuse.pipeline.topology import LIPS_INNER
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from livefuse.frame import Colour, Frame
+
+    Values = NDArray[np.float32]
+
+_POINTS: Final = 468
+_GRID_ACROSS_PX: Final = 110.0
+_COARSEST: Final = 0.25
+_MAX_REACH: Final = 4.0
+_FINER: Final = math.sqrt(2)  # from one size of the texture to the next
+_LEVELS: Final = 6
+_SHARPER: Final = 1.25  # texture px per px of the frame that are still smooth
+
+
+class Drawing(NamedTuple):
+    """An avatar as drawn: `rgba` uint8 (HEIGHT_PX, WIDTH_PX, 4) on `shape`, and how it lives.
+
+    `skin` is float32 0..1 of the drawing's size: where the wearer's own light is measured.
+    """
+
+    rgba: NDArray[np.uint8]
+    shape: Shape
+    eye: EyeStyle
+    mouth: MouthStyle
+    gloss: Gloss
+
+
+class _Texture(NamedTuple):
+    """The drawing for frames of one colour: Y, U, V, alpha in falling sizes, and colours."""
+
+    levels: tuple[NDArray[np.uint8], ...]
+    painted: Painted
+
+
+@dataclass(slots=True, eq=False)
+class _Placed:
+    """One face's mesh in the frame. `points` px of the region, `normals` outwards."""
+
+    view: MeshView
+    points: Values
+    irises: Values | None
+    normals: Values
+    towards: Values  # (rows, columns, 2): normals' x, y on the grid
+
+
+@dataclass(slots=True)
+class Wearer:
+    """What is kept of one wearer from frame to frame."""
+
+    light: WearerLight = field(default_factory=WearerLight)
+    level: int = -1
+
+
+class AvatarRenderer:
+    """Draws one avatar. One instance for one thread; `prepare` before."""
+
+    def __init__(self, drawing: Drawing, skin: Values) -> None:
+        """`skin` is float32 0..1, a small picture of the drawing's frame: the wearer's skin."""
+        self._drawing = drawing
+        self._skin = skin
+        self._ball: Ball = create_ball(drawing.gloss)
+        self._mesh = MeshRenderer()
+        self._textures: dict[Colour, _Texture] = {}
+
+    def prepare(self, colour: Colour) -> None:
+        """Build the texture for frames of `colour` (some 30 ms)."""
+        if colour not in self._textures:
+            self._textures[colour] = _create_texture(self._drawing, colour)
+
+    def draw(
+        self,
+        frame: Frame,
+        mesh: Values,
+        wearer: Wearer,
+        amount: float = 1.0,
+    ) -> bool:
+        """Draw on the face with this `mesh`; False leaves the frame as it was."""
+        placed = place_mesh(self._drawing.shape, mesh, frame.width, frame.height)
+        if placed is None:
+            return False
+        self.prepare(frame.colour)
+        texture = self._textures[frame.colour]
+        view, face_px = placed.view, placed.view.face_px
+        wearer.level = _choose_level(face_px, wearer.level)
+        scale = _FINER ** -wearer.level
+        full = view.uv
+        view.uv = (full + np.float32(0.5)) * np.float32(scale) - np.float32(0.5)
+        layers = self._mesh.warp(view, texture.levels[wearer.level])
+        view.uv = full
+        _close_edge(placed, layers)
+        paint_mouth(layers, placed.points, face_px, self._drawing.mouth, texture.painted)
+        if not self._drawing.eye.glow:
+            self._paint_eyes(layers, placed, texture)
+        self._light(frame, placed, layers, wearer)
+        if self._drawing.eye.glow:
+            self._paint_eyes(layers, placed, texture)
+        self._mesh.lay(view, layers, frame, amount)
+        return True
+
+    def _paint_eyes(self, layers: Layers, placed: _Placed, texture: _Texture) -> None:
+        for gaze in find_gazes(placed.points, placed.irises, placed.normals):
+            paint_eye(layers, gaze, self._drawing.eye, texture.painted)
+
+    def _light(self, frame: Frame, placed: _Placed, layers: Layers, wearer: Wearer) -> None:
+        view, gloss = placed.view, self._drawing.gloss
+        gain, added = look_up(self._ball, placed.towards)
+        size = (max(1, view.box.columns // 2), max(1, view.box.rows // 2))
+        box = view.box
+        luma = frame.y[box.y0 : box.y1, box.x0 : box.x1]
+        small = cv2.resize(luma, size, interpolation=cv2.INTER_AREA)
+        scale = self._skin.shape[0] / self._drawing.rgba.shape[0]
+        places = cv2.resize(view.uv, size, interpolation=cv2.INTER_NEAREST) * np.float32(scale)
+        skin = cv2.remap(self._skin, places, None, cv2.INTER_LINEAR)  # type: ignore[call-overload]  # the stubs forbid the None that a joint map needs
+        light = wearer.light.measure(small, skin, gloss, view.face_px * size[0] / box.width)
+        light = cv2.resize(light, (box.columns, box.rows))
+        gain, added = gain * light, added * np.sqrt(light)
+        _apply_light(layers, gain, added)
+
+
+def _apply_light(layers: Layers, gain: Values, added: Values) -> None:
+    """Y' = (Y - 16) gain + added + 16; chroma goes with the gain and pales in the gloss."""
+    height, width = layers.luma.shape
+    wide = cv2.resize(gain, (width, height))
+    more = cv2.resize(added + 16 * (1 - gain), (width, height))
+    lit = cv2.multiply(layers.luma, wide, dtype=cv2.CV_32F)
+    cv2.add(lit, more, dst=layers.luma, dtype=cv2.CV_8U)
+    pale = np.clip(gain, 0.0, 1.3) * (1 - np.clip(added / 220, 0, 0.85))
+    half = cv2.resize(pale, (width // 2, height // 2))
+    rest = 128 * (1 - half)
+    for plane in (layers.u, layers.v):
+        lit = cv2.multiply(plane, half, dtype=cv2.CV_32F)
+        cv2.add(lit, rest, dst=plane, dtype=cv2.CV_8U)
+
+
+def place_mesh(shape: Shape, mesh: Values, width: int, height: int) -> _Placed | None:
+    """Return `shape` on a face's mesh (468 or 478, 3) in a frame of that size, or None."""
+    face = np.asarray(mesh[:_POINTS], np.float32)
+    if face.shape != (_POINTS, 3) or not np.isfinite(mesh).all():
+        return None
+    if np.abs(face).max() > _MAX_REACH * max(width, height):
+        return None
+    face_px = float(np.linalg.norm(face[SIDES[1]] - face[SIDES[0]]))
+    if face_px < MIN_FACE_PX:
+        return None
+    points, _ = shape.place(face)
+    box = _find_box(points, face_px, width, height)
+    if box is None or not np.isfinite(points).all():
+        return None
+    corner = np.array([box.x0, box.y0, 0], np.float32)
+    points = points - corner
+    normals = -compute_normals(points, shape.triangles)
+    normals[:, 2] *= -1
+    irises = mesh[_POINTS:, :2] - corner[:2] if len(mesh) >= _POINTS + 10 else None  # noqa: PLR2004 - two irises of five points
+    return _paint_grid(shape, points, irises, normals, box, face_px)
+
+
+def _find_box(points: Values, face_px: float, width: int, height: int) -> GridBox | None:
+    low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
+    x0, y0 = max(int(low[0]) // 2 * 2, 0), max(int(low[1]) // 2 * 2, 0)
+    x1, y1 = min(math.ceil(float(high[0]) / 2) * 2, width), min(math.ceil(float(high[1]) / 2) * 2, height)
+    if x1 - x0 < MIN_FACE_PX / 2 or y1 - y0 < MIN_FACE_PX / 2:
+        return None
+    scale = max(_COARSEST, min(1.0, _GRID_ACROSS_PX / face_px))
+    return GridBox(x0, y0, x1, y1, round((x1 - x0) * scale), round((y1 - y0) * scale))
+
+
+def _paint_grid(
+    shape: Shape,
+    points: Values,
+    irises: Values | None,
+    normals: Values,
+    box: GridBox,
+    face_px: float,
+) -> _Placed | None:
+    scale = np.array([box.columns / box.width, box.rows / box.height], np.float32)
+    flat = (points[:, :2] + 0.5) * scale - 0.5
+    values = np.column_stack([shape.texture, normals[:, :2]]).astype(np.float32)
+    order = sort_triangles(flat, points[:, 2], shape.triangles)
+    painted = paint_triangles(flat, values, order, box)
+    if painted is None:
+        return None
+    inside, layers = painted
+    extend_layers(layers, inside)
+    view = MeshView(
+        box=box,
+        points=points,
+        face_px=face_px,
+        yaw_rad=measure_yaw(points),
+        uv=np.ascontiguousarray(layers[:, :, :2]),
+        visible=np.ones((0, 0), np.float32),
+        inside=inside,
+    )
+    return _Placed(view, points, irises, normals, np.ascontiguousarray(layers[:, :, 2:]))
+
+
+def _close_edge(placed: _Placed, layers: Layers) -> None:
+    """Take out of alpha what lies outside the drawn triangles, smoothly."""
+    view = placed.view
+    solid = view.inside.copy()
+    scale = np.array(view.scale, np.float32)
+    lips = (placed.points[LIPS_INNER, :2] + 0.5) * scale - 0.5
+    cv2.fillPoly(solid, [np.rint(lips).astype(np.int32)], 255)
+    height, width = layers.alpha.shape
+    wide = cv2.resize(cv2.GaussianBlur(solid, (0, 0), 0.8), (width, height))
+    cv2.convertScaleAbs(cv2.subtract(wide, 100), dst=wide, alpha=255 / 80)
+    cv2.min(layers.alpha, wide, dst=layers.alpha)
+
+
+def _create_texture(drawing: Drawing, colour: Colour) -> _Texture:
+    red, green, blue, alpha = (np.ascontiguousarray(drawing.rgba[:, :, i]) for i in range(4))
+    y, u, v = convert_colour((red, green, blue), colour)
+    full = np.dstack([y, u, v, alpha])
+    rows, columns = alpha.shape
+    levels = [full]
+    for level in range(1, _LEVELS):
+        size = (round(columns * _FINER**-level), round(rows * _FINER**-level))
+        levels.append(np.asarray(cv2.resize(full, size, interpolation=cv2.INTER_AREA), np.uint8))
+    return _Texture(
+        tuple(np.ascontiguousarray(level) for level in levels),
+        convert_styles(drawing.eye, drawing.mouth, colour),
+    )
+
+
+def _choose_level(face_px: float, last: int) -> int:
+    """Return which size of the texture fits; the last one as long as it nearly does."""
+    exact = math.log(max(TEXTURE_PX / face_px / _SHARPER, 1e-3)) / math.log(_FINER)
+    if last >= 0 and abs(exact - last) < 0.7:  # noqa: PLR2004 - past half a step, so that it rests
+        return last
+    return min(max(round(exact), 0), _LEVELS - 1)
