@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Final
 from cyclopts import App, CycloptsError
 
 from livefuse import __version__
-from livefuse.control import commands_faces, commands_look, commands_run, commands_token
+from livefuse.control import (
+    commands_faces,
+    commands_look,
+    commands_models,
+    commands_run,
+    commands_token,
+)
 from livefuse.control.console import complain
 from livefuse.control.failure import explain_unexpected, report_failure
 from livefuse.errors import LivefuseError
@@ -33,6 +39,7 @@ def create_app() -> App:
     )
     commands_run.add_commands(app)
     commands_look.add_commands(app)
+    commands_models.add_commands(app)
     commands_faces.add_commands(app)
     commands_token.add_commands(app)
     return app
