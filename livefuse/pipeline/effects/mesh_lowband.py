@@ -44,6 +44,7 @@ def blur_weighted(
 
 def blur_by_mask(picture: Values, mask: Values, sigma_px: float) -> Values:
     """Return a blur of `picture` (h, w, c) that takes nothing from where `mask` is 0."""
-    summed = blur(picture * mask[:, :, None], sigma_px)
+    # OpenCV drops the axis of a single channel.
+    summed = blur(picture * mask[:, :, None], sigma_px).reshape(picture.shape)
     weight = blur(mask, sigma_px)[:, :, None]
     return np.asarray(np.where(weight > _LITTLE, summed / np.maximum(weight, _LITTLE), picture))

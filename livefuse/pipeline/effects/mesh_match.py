@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import cv2
 import numpy as np
 
-from livefuse.pipeline.effects.mesh_lowband import MAD_TO_SD
 from livefuse.pipeline.effects.mesh_regions import EYE_RINGS
 from livefuse.pipeline.effects.mesh_variant import LUMA_ONE, create_key
 from livefuse.pipeline.topology import BROW_LEFT, BROW_RIGHT
@@ -35,6 +34,8 @@ _MIN_PX: Final = 60
 _AT_ONCE: Final = 4  # measurements at a face's start that need no confirmation
 _CONFIRMED: Final = 3
 _GRAIN_GAIN, _MOST_GRAIN = 1.6, 6.0
+_CELL_PX: Final = 8
+_MEAN_TO_SD: Final = 1.42  # mean |x| of a normal distribution to its sd, less the 3 x 3 mean
 _SHOWN: Final = 200  # of 255: px that are the source's
 
 
@@ -101,9 +102,16 @@ class FaceMatch:
 
 
 def compare(
-    view: MeshView, warp: NDArray[np.uint8], alpha: NDArray[np.uint8], wearer: NDArray[np.uint8]
+    view: MeshView,
+    warp: NDArray[np.uint8],
+    alpha: NDArray[np.uint8],
+    wearer: NDArray[np.uint8],
 ) -> Comparison:
-    """Return how the warp and the wearer differ around eyes and brows; uint8 luma of the box."""
+    """Return how warp and wearer differ, uint8 luma of the box: sharpness around the eyes, noise.
+
+    Noise is read where the face is smoothest: elsewhere pores and lashes would count as noise, and
+    come back as grain that flickers.
+    """
     points = view.points[_BOX_POINTS, :2]
     x0, y0 = np.maximum(np.floor(points.min(axis=0)).astype(int), 0).tolist()
     x1, y1 = np.ceil(points.max(axis=0)).astype(int).tolist()
@@ -111,21 +119,31 @@ def compare(
     mask = alpha[cut] > _SHOWN
     if int(mask.sum()) < _MIN_PX:
         return Comparison((0.0, 0.0), (0.0, 0.0))
-    sharp, noise = zip(*(_measure_detail(luma[cut], mask) for luma in (warp, wearer)), strict=True)
-    return Comparison(sharp, noise)
+    return Comparison(
+        (_measure_sharpness(warp[cut], mask), _measure_sharpness(wearer[cut], mask)),
+        (_measure_noise(warp, alpha), _measure_noise(wearer, alpha)),
+    )
 
 
-def _measure_detail(luma: NDArray[np.uint8], mask: NDArray[np.bool_]) -> tuple[float, float]:
-    """Return |G.8 - G1.6| / |G1.6 - G3.2|, means over the mask, and the noise by MAD."""
+def _measure_sharpness(luma: NDArray[np.uint8], mask: NDArray[np.bool_]) -> float:
+    """Return |G.8 - G1.6| / |G1.6 - G3.2|, means over the mask."""
     picture = np.asarray(luma, np.float32)
     fine, middle, coarse = (
         np.asarray(cv2.GaussianBlur(picture, (0, 0), sigma)) for sigma in (0.8, 1.6, 3.2)
     )
     above = float(np.abs(fine - middle)[mask].mean())
     below = float(np.abs(middle - coarse)[mask].mean())
-    residue = (picture - np.asarray(cv2.blur(picture, (3, 3))))[mask]
-    noise = MAD_TO_SD * float(np.median(np.abs(residue)))
-    return above / max(below, 1e-3), noise
+    return above / max(below, 1e-3)
+
+
+def _measure_noise(luma: NDArray[np.uint8], alpha: NDArray[np.uint8]) -> float:
+    """Return the noise's standard deviation, from the smoothest quarter of the face's cells."""
+    residue = cv2.absdiff(luma, cv2.blur(luma, (3, 3)))
+    size = (max(luma.shape[1] // _CELL_PX, 1), max(luma.shape[0] // _CELL_PX, 1))
+    cells = cv2.resize(np.asarray(residue, np.float32), size, interpolation=cv2.INTER_AREA)
+    shown = cv2.resize(alpha, size, interpolation=cv2.INTER_AREA)
+    inside = np.asarray(cells)[np.asarray(shown) > _SHOWN]
+    return float(np.percentile(inside, 25)) * _MEAN_TO_SD if inside.size else 0.0
 
 
 def measure_source_contrast(luma: NDArray[np.uint8], light: Light) -> float:

@@ -45,7 +45,7 @@ EYE_RINGS: Final = (
 NOSTRILS: Final = (98, 97, 2, 326, 327, 48, 278, 64, 294)
 # Middle of the left and right side of the face: its width is measured between them.
 SIDES: Final = (234, 454)
-_BROW_GROW_PX: Final = 7
+BROW_GROW_PX: Final = 7
 _EYE_GROW_PX: Final = 8
 _LIPS_GROW_PX: Final = 6
 
@@ -102,8 +102,7 @@ def get_regions() -> Regions:
     distance = np.asarray(
         cv2.distanceTransform((oval * 255).astype(np.uint8), cv2.DIST_L2, 5), np.float32
     )
-    hulls = [_find_hull(part) for part in (BROW_LEFT, BROW_RIGHT)]
-    features = draw_polygons(*hulls, grow_px=_BROW_GROW_PX)
+    features = draw_polygons(*BROW_HULLS, grow_px=BROW_GROW_PX)
     for part in (
         draw_polygons(*EYE_RINGS, grow_px=_EYE_GROW_PX),
         draw_polygons(LIPS_OUTER, grow_px=_LIPS_GROW_PX),
@@ -147,3 +146,6 @@ def _draw_triangles() -> Mask:
     for corners in np.rint(UV_PX[TRIANGLES] * 16).astype(np.int32):
         cv2.fillConvexPoly(mask, corners, 255, cv2.LINE_8, 4)
     return (mask > 0).astype(np.float32)
+
+
+BROW_HULLS: Final = (_find_hull(BROW_LEFT), _find_hull(BROW_RIGHT))

@@ -13,8 +13,11 @@ import numpy as np
 
 from livefuse.pipeline.effects.mesh_lowband import MAD_TO_SD, blur
 from livefuse.pipeline.effects.mesh_regions import (
+    BROW_GROW_PX,
+    BROW_HULLS,
     UV_PX,
     draw_hair_zone,
+    draw_polygons,
     get_regions,
     smooth_step,
 )
@@ -40,11 +43,17 @@ def find_skin(unwrapped: Values, low: Values) -> Values:
     # Half the reference is the local light now: a face lit from the side is skin on both sides.
     reference = 0.5 * median[None, None] + 0.5 * low_lab
     skin = np.maximum(skin, _judge(lab, np.asarray(reference, np.float32), sd))
-    zone = draw_hair_zone((120, 150), (150, 200), (330, 380))
-    skin = 1 - (1 - skin) * zone
-    eroded = np.asarray(cv2.erode(skin, np.ones((15, 15), np.uint8)), np.float32)
-    kept = np.maximum(blur(eroded, 5.0), 1 - _widen(zone))
-    return np.asarray(np.maximum(kept, get_regions().features), np.float32)
+    zone = draw_hair_zone((120, 150), (130, 175), (330, 380))
+    hidden = (1 - skin) * zone
+    grown = np.asarray(cv2.dilate(hidden, np.ones((15, 15), np.uint8)), np.float32)
+    # A brow is no skin, but with hair just above or beside it, it is not all brow either.
+    near = np.maximum(_widen(zone), get_regions().features * _find_brows())
+    return np.asarray(1 - blur(np.asarray(grown * near, np.float32), 4.0), np.float32)
+
+
+def _find_brows() -> Values:
+    """Return 1 on the brows' half of the features, 0 on eyes, nostrils and lips."""
+    return draw_polygons(*BROW_HULLS, grow_px=BROW_GROW_PX)
 
 
 def _judge(lab: Values, reference: NDArray[np.float32], sd: Values) -> Values:

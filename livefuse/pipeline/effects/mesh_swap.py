@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 
 from livefuse.errors import ConfigError
-from livefuse.frame import Colour
+from livefuse.pipeline.effects.mesh_lids import draw_closed_lids
 from livefuse.pipeline.effects.mesh_light import LightMeter
 from livefuse.pipeline.effects.mesh_match import (
     EVERY_N,
@@ -25,10 +25,11 @@ from livefuse.pipeline.effects.mesh_match import (
     compare,
     measure_source_contrast,
 )
+from livefuse.pipeline.effects.mesh_mend import LUMA_RGB
 from livefuse.pipeline.effects.mesh_raster import create_view
 from livefuse.pipeline.effects.mesh_relight import Relighter
 from livefuse.pipeline.effects.mesh_render import MeshRenderer, compute_rim
-from livefuse.pipeline.effects.mesh_texture import LUMA_RGB, build_texture
+from livefuse.pipeline.effects.mesh_texture import build_texture
 from livefuse.pipeline.effects.mesh_variant import LUMA_ONE, VariantStore
 from livefuse.pipeline.topology import EYE_LEFT, EYE_RIGHT, LIPS_INNER
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from livefuse.face import Face, SourceFace
-    from livefuse.frame import Frame
+    from livefuse.frame import Colour, Frame
     from livefuse.pipeline.effects.mesh_light import Light
     from livefuse.pipeline.effects.mesh_raster import MeshView
     from livefuse.pipeline.effects.mesh_render import Layers
@@ -81,7 +82,10 @@ class MeshSwapper:
         *,
         grain: bool = True,
     ) -> None:
-        """`find_mesh` gives the mesh (px) of the one face in an RGB picture, or raises."""
+        """`find_mesh` gives the mesh (px) of the one face in an RGB picture, or raises.
+
+        `aside` builds textures; `grain` gives the source the noise of the wearer's camera.
+        """
         self._find_mesh = find_mesh
         self._aside = aside
         self._grain = grain
@@ -91,13 +95,13 @@ class MeshSwapper:
         self._relighter = Relighter()
 
     def prepare(self, source: SourceFace) -> None:
-        """Build the source's texture and its usual variants; 0.5 s.
+        """Find the face of `source` and build its texture; 0.5 s.
 
         Raises:
             ConfigError: the picture holds no face that can be used.
+            LivefuseError: `find_mesh` found none, or several.
         """
-        mesh = self._find_mesh(source.picture_rgb)
-        texture = build_texture(source.picture_rgb, mesh)
+        texture = build_texture(source.picture_rgb, self._find_mesh(source.picture_rgb))
         if texture is None:
             raise ConfigError(
                 "the source picture's face is too small, too dark or cut off",
@@ -130,6 +134,10 @@ class MeshSwapper:
         self._renderer.lay(view, layers, state.frame, amount)
         return True
 
+    def reset(self) -> None:
+        """Forget the faces so far."""
+        self._worn.clear()
+
     def _get_worn(self, state: FrameState, face: Face, source: _Source, view: MeshView) -> _Worn:
         ids = {other.track.track_id for other in state.faces}
         if len(self._worn) > len(ids) or not self._worn.keys() <= ids:
@@ -144,7 +152,7 @@ class MeshSwapper:
 
     def _render(self, view: MeshView, light: Light, worn: _Worn, frame: Frame) -> Layers:
         layers = self._renderer.warp(view, worn.shown)
-        self._renderer.fade(view, layers, _weigh(view, light))
+        self._renderer.fade(view, layers, _weigh(view, light, worn.source))
         self._renderer.open_holes(view, layers, _HOLES)
         worn.frames += 1
         must_measure = worn.frames % EVERY_N == 1
@@ -164,8 +172,11 @@ class MeshSwapper:
         worn.match.follow(view, light, (contrast, worn.source.store.texture.saturation), found)
 
 
-def _weigh(view: MeshView, light: Light) -> NDArray[np.uint8]:
+def _weigh(view: MeshView, light: Light, source: _Source) -> NDArray[np.uint8]:
     """Return what speaks for showing the source, uint8 on the view's grid."""
     keep = cv2.resize(light.keep, view.visible.shape[::-1], interpolation=cv2.INTER_LINEAR)
     weights = compute_rim(view) * view.visible * (1 - np.asarray(keep))
+    lids = draw_closed_lids(view, source.store.texture.eyes_open)
+    if lids is not None:
+        weights *= 1 - lids
     return np.asarray(np.clip(weights * 255, 0, 255), np.uint8)

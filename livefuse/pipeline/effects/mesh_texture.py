@@ -13,14 +13,23 @@ from typing import TYPE_CHECKING, Final
 import cv2
 import numpy as np
 
+from livefuse.pipeline.effects.mesh_lids import measure_eyes
 from livefuse.pipeline.effects.mesh_lowband import blur, blur_by_mask, blur_weighted
+from livefuse.pipeline.effects.mesh_mend import (
+    LUMA_RGB,
+    calm_chroma,
+    even_sides,
+    feather_known,
+    fill_by_mirror,
+    mend_lips,
+    soften_extremes,
+)
 from livefuse.pipeline.effects.mesh_raster import MIN_FACE_PX, compute_normals, spread_over_uv
 from livefuse.pipeline.effects.mesh_regions import (
     POINTS,
     SIDES,
     UV_SIDE,
     get_regions,
-    get_rows_columns,
     smooth_step,
 )
 from livefuse.pipeline.effects.mesh_skin import find_skin
@@ -30,14 +39,12 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float32]
 
-LUMA_RGB: Final = np.array([0.299, 0.587, 0.114], np.float32)
 LOW_SIGMA_PX: Final = 0.12 * UV_SIDE
 _MAX_FACE_PX, _SHRUNK_FACE_PX = 410.0, 358.0
 _MIN_LEVEL: Final = 14.0  # mean of the face, 0..255: darker holds no face
 _FLOOR: Final = 4.0  # added to both sides of the division: noise in the dark stays small
 _SHRINK: Final = 8
 _EXTEND_SIGMA_PX: Final = 4.0
-_FOREHEAD_UV_Y: Final = 95
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -46,13 +53,15 @@ class DetailTexture:
 
     `detail` is float32 (512, 512, 3) RGB about 1. `mask` is float32 0..1, (512, 512): what of the
     UV map is known. `tint_rgb` is the skin's colour over its luma, `saturation` the skin's
-    (max - min) / max.
+    (max - min) / max, `eyes_open` how far the left and the right eye are open, as
+    `mesh_lids.measure_eyes` says.
     """
 
     detail: Values
     mask: Values
     tint_rgb: Values
     saturation: float
+    eyes_open: tuple[float, float]
 
 
 def build_texture(
@@ -65,25 +74,20 @@ def build_texture(
     points = np.asarray(mesh[:POINTS], np.float32)
     if not _is_usable(points, picture_rgb):
         return None
-    known, unwrapped, trust = _unwrap(picture_rgb, points)
+    covered, unwrapped, trust = _unwrap(picture_rgb, points)
     regions = get_regions()
     weight = regions.skin * trust
     if float((unwrapped.mean(axis=2) * weight).sum() / max(weight.sum(), 1.0)) < _MIN_LEVEL:
         return None
-    low = _find_low(unwrapped, weight)
-    unwrapped, trust = _fill_by_mirror(unwrapped, low, trust, trust, gain=0.0)
-    low = _find_low(unwrapped, regions.skin * trust)
-    skin = find_skin(unwrapped, low)
-    low = _find_low(unwrapped, regions.skin * trust * skin)
-    rows, _ = get_rows_columns()
-    unwrapped, skin = _fill_by_mirror(
-        unwrapped, low, skin, skin * (rows > _FOREHEAD_UV_Y), gain=0.15
-    )
-    low = _find_low(unwrapped, regions.skin * trust * skin)
-    detail = (unwrapped + _FLOOR) / (low + _FLOOR)
-    detail = 1 + (detail - 1) * (skin * np.minimum(1, 1.5 * trust))[:, :, None]
-    detail = _soften(_calm_chroma(detail))
-    return _finish(detail, low, known)
+    bare = find_skin(unwrapped, _find_low(unwrapped, weight))
+    known = trust * bare
+    low = _find_low(unwrapped, regions.skin * known)
+    unwrapped, known = fill_by_mirror(unwrapped, low, known)
+    low = _find_low(unwrapped, regions.skin * known)
+    detail = even_sides((unwrapped + _FLOOR) / (low + _FLOOR), known)
+    detail = 1 + (detail - 1) * feather_known(known)[:, :, None]
+    detail = soften_extremes(calm_chroma(mend_lips(detail)))
+    return _finish(detail, low, covered, measure_eyes(points))
 
 
 def _is_usable(points: Values, picture: NDArray[np.uint8]) -> bool:
@@ -139,61 +143,15 @@ def _find_low(unwrapped: Values, weight: Values) -> Values:
     weighted = np.dstack([unwrapped * weight[:, :, None], weight])
     small = np.asarray(cv2.resize(weighted, (side, side), interpolation=cv2.INTER_AREA), np.float32)
     share = small[:, :, 3]
-    picture = small[:, :, :3] / np.maximum(share, np.float32(1e-4))[:, :, None]
+    picture = np.asarray(small[:, :, :3] / np.maximum(share, 1e-4)[:, :, None], np.float32)
     sigma = LOW_SIGMA_PX / _SHRINK
     low = blur_weighted(picture, share, sigma, 2 * int(2.6 * sigma) + 1, 0.02)
     return np.asarray(cv2.resize(low, (UV_SIDE, UV_SIDE), interpolation=cv2.INTER_CUBIC))
 
 
-def _fill_by_mirror(
-    unwrapped: Values, low: Values, known: Values, usable: Values, *, gain: float
-) -> tuple[Values, Values]:
-    """Take px from the other half where it is known better by more than `gain`, lit as here.
-
-    Returns the new picture and how well it is known. The middle stays: a seam would show.
-    """
-    _, columns = get_rows_columns()
-    mirrored = usable[:, ::-1]
-    off_middle = smooth_step(20, 40, np.abs(columns - UV_SIDE / 2))
-    share = smooth_step(gain, gain + 0.3, mirrored - known) * off_middle
-    other = (unwrapped / np.maximum(low, 1.0))[:, ::-1] * low
-    filled = unwrapped + (np.clip(other, 0, 255) - unwrapped) * share[:, :, None]
-    return np.asarray(filled, np.float32), np.maximum(known, share * mirrored)
-
-
-def _calm_chroma(detail: Values) -> Values:
-    """Take colour out of the skin's light and dark spots, and the low colours out of all skin.
-
-    Without this a source with white highlights leaves blue-grey patches.
-    """
-    regions = get_regions()
-    luma = detail @ LUMA_RGB
-    chroma = detail - luma[:, :, None]
-    on_skin = chroma - blur_by_mask(chroma, regions.skin, 0.04 * UV_SIDE)
-    neutral = 1 - 0.75 * smooth_step(1.02, 1.16, luma)
-    neutral *= 1 - 0.8 * (1 - smooth_step(0.78, 0.95, luma))
-    on_skin = np.clip(on_skin * neutral[:, :, None], -0.10, 0.10)
-    rows, _ = get_rows_columns()
-    brows = 1 - 0.3 * (1 - smooth_step(160, 172, rows))
-    on_features = np.clip(chroma, -0.28, 0.28) * brows[:, :, None]
-    feature = blur(regions.features, 3.0)[:, :, None]
-    chroma = on_features * feature + on_skin * (1 - feature)
-    return np.asarray(luma[:, :, None] + chroma, np.float32)
-
-
-def _soften(detail: Values) -> Values:
-    """Bend the highlights down, and the skin's shadows (folds, beard) up."""
-    top = detail.max(axis=2)
-    bent = np.where(top > 1.16, 1.16 + 0.35 * (top - 1.16), top)  # noqa: PLR2004 - knee
-    detail = detail * (bent / np.maximum(top, 1e-3))[:, :, None]
-    mean = detail.mean(axis=2)
-    bent = np.where(mean < 0.88, 0.88 - 0.40 * (0.88 - mean), mean)  # noqa: PLR2004 - knee
-    skin = blur(get_regions().skin, 2.0)
-    gain = 1 + (bent / np.maximum(mean, 1e-3) - 1) * skin
-    return np.asarray(detail * gain[:, :, None], np.float32)
-
-
-def _finish(detail: Values, low: Values, known: Values) -> DetailTexture:
+def _finish(
+    detail: Values, low: Values, known: Values, eyes_open: tuple[float, float]
+) -> DetailTexture:
     skin = get_regions().skin > 0
     light = low[skin]
     top = np.maximum(light.max(axis=1), 1.0)
@@ -204,6 +162,7 @@ def _finish(detail: Values, low: Values, known: Values) -> DetailTexture:
         mask=known,
         tint_rgb=np.asarray(tint, np.float32),
         saturation=float(((top - light.min(axis=1)) / top).mean()),
+        eyes_open=eyes_open,
     )
     for array in (texture.detail, texture.mask, texture.tint_rgb):
         array.setflags(write=False)
