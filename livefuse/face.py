@@ -62,10 +62,11 @@ class Track:
 class Attributes(NamedTuple):
     """z_att: what of a face is not its person's: pose, expression, light.
 
-    Pose in radians: yaw > 0 turns the nose to the picture's right, pitch > 0 lifts it, roll > 0
-    turns the head clockwise. Openings and the smile are shares of the face's width, the brows'
-    height of the eyes' distance. `light` is the skin's luma 0..1; `light_side` and `light_down` are
-    -1..1, above 0 when the picture's right, and the face's lower half, are the brighter.
+    Pose in radians: roll > 0 turns the head clockwise in the picture; with the roll undone yaw > 0
+    turns the nose to the picture's right and pitch > 0 lifts it. Openings and the smile are shares
+    of the face's width, the brows' height of the eyes' distance. `light` is the skin's luma 0..1;
+    `light_side` and `light_down` are -1..1, above 0 when the picture's right, and the face's lower
+    half, are the brighter.
     """
 
     yaw: float

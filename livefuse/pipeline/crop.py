@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import cv2
 import numpy as np
@@ -53,56 +53,70 @@ class CropReader:
         a, b, tx, ty = to_crop
         # Chroma px lie between two luma px: x_luma = 2 x_chroma + 0.5, in frame and crop alike.
         chroma = Similarity(a, b, (tx + 0.5 * (a - b) - 0.5) / 2, (ty + 0.5 * (a + b) - 0.5) / 2)
-        self._warp(frame.y, to_crop, self._y)
-        self._warp(frame.u, chroma, self._u)
-        self._warp(frame.v, chroma, self._v)
+        _warp(frame.y, _plan(frame.y.shape, to_crop, self.size), self._y, self._scratch)
+        plan = _plan(frame.u.shape, chroma, self.size // 2)
+        _warp(frame.u, plan, self._u, self._scratch)
+        _warp(frame.v, plan, self._v, self._scratch)
         return self._y, self._u, self._v
 
-    def _warp(
-        self, plane: NDArray[np.uint8], transform: Similarity, out: NDArray[np.uint8]
-    ) -> None:
-        """Warp what of `plane` the crop shows, halved by area first while it is much larger."""
-        x0, y0, region = _cut_region(plane, transform, out.shape[0])
-        moved = transform._replace(
-            tx=transform.a * x0 - transform.b * y0 + transform.tx,
-            ty=transform.b * x0 + transform.a * y0 + transform.ty,
-        )
-        level = 0
-        while moved.scale * _MAX_SHRINK < 1.0 and min(region.shape) >= 4:  # noqa: PLR2004 - two px of the half
-            height, width = region.shape[0] // 2, region.shape[1] // 2
-            half = self._scratch.get(f"half{level}", height, width)
-            cv2.resize(
-                region[: 2 * height, : 2 * width],
-                (width, height),
-                dst=half,
-                interpolation=cv2.INTER_AREA,
-            )
-            # x = 2 x_half + 0.5
-            a, b, tx, ty = moved
-            moved = Similarity(2 * a, 2 * b, tx + 0.5 * (a - b), ty + 0.5 * (a + b))
-            region, level = half, level + 1
-        cv2.warpAffine(
-            region,
-            create_matrix(moved),
-            (out.shape[1], out.shape[0]),
-            dst=out,
-            flags=cv2.INTER_LINEAR,
-            borderMode=cv2.BORDER_REPLICATE,
-        )
+
+class _Plan(NamedTuple):
+    """How a plane is warped: what of it is read, how often halved, and the rest as a matrix."""
+
+    x0: int
+    y0: int
+    x1: int
+    y1: int
+    halvings: int
+    matrix: NDArray[np.float64]
+
+
+def _plan(shape: tuple[int, ...], transform: Similarity, size: int) -> _Plan:
+    """Return how a crop of `size` is read from a plane of `shape`: by plain floats, for speed."""
+    x0, y0, x1, y1 = _cut_region(shape, transform, size)
+    a, b, tx, ty = transform
+    tx, ty = a * x0 - b * y0 + tx, b * x0 + a * y0 + ty
+    scale, halvings, side = transform.scale, 0, min(x1 - x0, y1 - y0)
+    # While it is much larger it is halved by area.
+    while scale * _MAX_SHRINK < 1.0 and side >= 4:  # noqa: PLR2004 - two px of the half
+        # x = 2 x_half + 0.5
+        tx, ty = tx + 0.5 * (a - b), ty + 0.5 * (a + b)
+        a, b, scale = 2 * a, 2 * b, 2 * scale
+        halvings, side = halvings + 1, side // 2
+    return _Plan(x0, y0, x1, y1, halvings, create_matrix(Similarity(a, b, tx, ty)))
+
+
+def _warp(plane: NDArray[np.uint8], plan: _Plan, out: NDArray[np.uint8], scratch: Scratch) -> None:
+    """Warp what of `plane` the crop shows into `out`."""
+    region = plane[plan.y0 : plan.y1, plan.x0 : plan.x1]
+    for level in range(plan.halvings):
+        height, width = region.shape[0] // 2, region.shape[1] // 2
+        half = scratch.get(f"half{level}", height, width)
+        even = region[: 2 * height, : 2 * width]
+        cv2.resize(even, (width, height), dst=half, interpolation=cv2.INTER_AREA)
+        region = half
+    cv2.warpAffine(
+        region,
+        plan.matrix,
+        (out.shape[1], out.shape[0]),
+        dst=out,
+        flags=cv2.INTER_LINEAR,
+        borderMode=cv2.BORDER_REPLICATE,
+    )
 
 
 def _cut_region(
-    plane: NDArray[np.uint8], transform: Similarity, size: int
-) -> tuple[int, int, NDArray[np.uint8]]:
-    """Return the part of `plane` that a crop of `size` shows, at least one px, and its corner."""
+    shape: tuple[int, ...], transform: Similarity, size: int
+) -> tuple[int, int, int, int]:
+    """Return x0, y0, x1, y1 of what a crop of `size` shows of a plane: at least one px."""
     a, b, tx, ty = transform
     square = a * a + b * b
-    corners = np.array([(0, 0), (size, 0), (0, size), (size, size)], np.float64) - (tx, ty)
-    x = (a * corners[:, 0] + b * corners[:, 1]) / square
-    y = (a * corners[:, 1] - b * corners[:, 0]) / square
-    height, width = plane.shape
-    x0 = min(max(int(x.min()) - 2, 0), width - 1)
-    y0 = min(max(int(y.min()) - 2, 0), height - 1)
-    x1 = max(min(int(x.max()) + 3, width), x0 + 1)
-    y1 = max(min(int(y.max()) + 3, height), y0 + 1)
-    return x0, y0, plane[y0:y1, x0:x1]
+    # The image of the crop's corner, and of its sides.
+    x, y = -(a * tx + b * ty) / square, (b * tx - a * ty) / square
+    across, down = size * a / square, size * b / square
+    height, width = shape
+    x0 = min(max(int(x + min(0.0, across) + min(0.0, down)) - 2, 0), width - 1)
+    y0 = min(max(int(y + min(0.0, across) + min(0.0, -down)) - 2, 0), height - 1)
+    x1 = max(min(int(x + max(0.0, across) + max(0.0, down)) + 3, width), x0 + 1)
+    y1 = max(min(int(y + max(0.0, across) + max(0.0, -down)) + 3, height), y0 + 1)
+    return x0, y0, x1, y1

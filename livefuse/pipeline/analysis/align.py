@@ -7,6 +7,7 @@ says that there is no face, the search begins anew from the track's box.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -176,15 +177,19 @@ def is_agreed(mesh: NDArray[np.float32], track: Track) -> bool:
     """
     if track.missed:
         return True
-    points = convert_mesh_to_5(mesh)
-    known = track.landmarks5
-    middle, known_middle = points.mean(axis=0), known.mean(axis=0)
-    size = float(np.linalg.norm(points - middle))
-    known_size = float(np.linalg.norm(known - known_middle))
-    if not 1 / _MAX_RATIO <= size / max(known_size, 1e-6) <= _MAX_RATIO:
+    x, y, size = _measure(convert_mesh_to_5(mesh))
+    known_x, known_y, known_size = _measure(track.landmarks5)
+    if not known_size < size * _MAX_RATIO or not size < known_size * _MAX_RATIO:
         return False
-    apart = float(np.linalg.norm(middle - known_middle))
-    return apart <= _MAX_APART * max(measure_width(mesh), 1.0)
+    apart = math.hypot(x - known_x, y - known_y)
+    return apart <= _MAX_APART * measure_width(mesh)
+
+
+def _measure(landmarks5: NDArray[np.float32]) -> tuple[float, float, float]:
+    """Return the middle of five points and how far they lie from it, in plain floats for speed."""
+    points = landmarks5.tolist()
+    x, y = sum(p[0] for p in points) / len(points), sum(p[1] for p in points) / len(points)
+    return x, y, math.sqrt(sum((p[0] - x) ** 2 + (p[1] - y) ** 2 for p in points))
 
 
 def _find_centre(track: Track) -> tuple[float, float]:

@@ -14,6 +14,8 @@ from livefuse.pipeline.crop import CropReader
 from livefuse.pipeline.topology import REFINE_EYE_LEFT, REFINE_EYE_RIGHT, REFINE_LIPS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from livefuse.face import Box
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 SIDE: Final = 192
 _MARGIN: Final = 1.5
 _POINTS: Final = 468
+_IRIS_POINTS: Final = 5
 # A crop stays where it is while the face has moved less: a crop that follows every px makes the
 # network's answer tremble.
 _KEEP_SHIFT: Final = 0.02  # of the crop's side
@@ -55,14 +58,25 @@ def create_crop_by_box(box: Box, roll_rad: float) -> MeshCrop:
 
 def create_crop_by_mesh(mesh: NDArray[np.float32]) -> MeshCrop:
     """Return the crop around points that are known, eyes level."""
-    xy = mesh[:_POINTS, :2]
-    roll = math.atan2(*(mesh[263, :2] - mesh[33, :2])[::-1].tolist())
-    cosine, sine = math.cos(roll), math.sin(roll)
-    turned = xy @ np.array([[cosine, -sine], [sine, cosine]], np.float32)
-    low, high = turned.min(axis=0), turned.max(axis=0)
-    x, y = ((low + high) / 2).tolist()
-    side = _MARGIN * float((high - low).max())
-    return MeshCrop(cosine * x - sine * y, sine * x + cosine * y, side, roll)
+    x, y = mesh[:_POINTS, 0], mesh[:_POINTS, 1]
+    eyes_x, eyes_y = (mesh[263, :2] - mesh[33, :2]).tolist()
+    roll = math.atan2(eyes_y, eyes_x)
+    cosine, sine = np.float32(math.cos(roll)), np.float32(math.sin(roll))
+    across, down = cosine * x + sine * y, cosine * y - sine * x
+    left, right, top, bottom = (float(v) for v in _find_bounds(across, down))
+    across_mid, down_mid = (left + right) / 2, (top + bottom) / 2
+    return MeshCrop(
+        float(cosine) * across_mid - float(sine) * down_mid,
+        float(sine) * across_mid + float(cosine) * down_mid,
+        _MARGIN * max(right - left, bottom - top),
+        roll,
+    )
+
+
+def _find_bounds(
+    x: NDArray[np.float32], y: NDArray[np.float32]
+) -> tuple[np.float32, np.float32, np.float32, np.float32]:
+    return x.min(), x.max(), y.min(), y.max()
 
 
 def follow_crop(kept: MeshCrop, wanted: MeshCrop) -> MeshCrop:
@@ -87,6 +101,7 @@ class FaceMesh:
     """Runs the network on a crop. One instance for one thread."""
 
     def __init__(self, network: Network) -> None:
+        self._layout: _Layout | None = None
         self._network = network
         self._reader = CropReader(SIDE)
         self._blob = np.empty((1, SIDE, SIDE, 3), np.float32)
@@ -101,15 +116,8 @@ class FaceMesh:
         to_crop = crop.to_crop()
         rgb = self._reader.read(frame, to_crop)
         np.multiply(rgb[None], np.float32(1 / 255), out=self._blob)
-        outputs = dict(
-            zip(
-                self._network.output_names,
-                self._network.run({self._input: self._blob}),
-                strict=True,
-            )
-        )
-        mesh, score = _read_outputs(outputs)
-        check_finite(mesh)
+        outputs = self._network.run({self._input: self._blob})
+        mesh, score = self._read(outputs)
         back = invert_similarity(to_crop)
         placed = np.empty_like(mesh)
         placed[:, 0] = back.a * mesh[:, 0] - back.b * mesh[:, 1] + back.tx
@@ -117,28 +125,58 @@ class FaceMesh:
         placed[:, 2] = mesh[:, 2] * back.scale
         return placed, score
 
+    def _read(self, outputs: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], float]:
+        """Return points in px of the input, and the score."""
+        layout = self._layout
+        if layout is None:
+            layout = self._layout = _find_layout(self._network.output_names, outputs)
+        flat = np.concatenate([outputs[place].reshape(-1) for place in layout.points])
+        points = flat[layout.gather]
+        check_finite(points)
+        logit = float(outputs[layout.score].reshape(-1)[0])
+        return points, 1.0 / (1.0 + math.exp(-min(max(logit, -50.0), 50.0)))
 
-def _read_outputs(outputs: dict[str, NDArray[np.float32]]) -> tuple[NDArray[np.float32], float]:
-    """Return points in px of the input and the score of either network, by size of output."""
-    flat = {name: value.reshape(-1) for name, value in outputs.items()}
-    score = next((float(v[0]) for v in flat.values() if v.size == 1), None)
-    mesh = next((v for v in flat.values() if v.size == 3 * _POINTS), None)
-    if score is None or mesh is None:
+
+class _Layout(NamedTuple):
+    """Which output is the score, which hold points, and where in these each number of a mesh is."""
+
+    score: int
+    points: tuple[int, ...]
+    gather: NDArray[np.intp]
+
+
+# The attention network's parts, by what their names hold; irises lie as deep as an eye's corner.
+_REFINED: Final = (
+    ("left_eye", REFINE_EYE_LEFT),
+    ("right_eye", REFINE_EYE_RIGHT),
+    ("lips", REFINE_LIPS),
+)
+_IRISES: Final = (("left_iris", 33), ("right_iris", 263))
+
+
+def _find_layout(names: Sequence[str], outputs: Sequence[NDArray[np.float32]]) -> _Layout:
+    """Return the layout of either network, by names and sizes.
+
+    Raises:
+        ModelError: it is another network.
+    """
+    sizes = [output.size for output in outputs]
+    if 1 not in sizes or 3 * _POINTS not in sizes:
         raise ModelError("this is not a face mesh network", hint="set align.model to a facemesh")
-    points = mesh.reshape(_POINTS, 3).copy()
-    extra: list[NDArray[np.float32]] = []
-    for key, indices in (
-        ("left_eye", REFINE_EYE_LEFT),
-        ("right_eye", REFINE_EYE_RIGHT),
-        ("lips", REFINE_LIPS),
-    ):
-        part = next((v for name, v in flat.items() if key in name), None)
-        if part is not None:
-            points[indices, :2] = part.reshape(-1, 2)
-    for key, corner in (("left_iris", 33), ("right_iris", 263)):
-        part = next((v for name, v in flat.items() if key in name), None)
-        if part is not None:
-            xy = part.reshape(-1, 2)
-            extra.append(np.column_stack([xy, np.full(len(xy), points[corner, 2], np.float32)]))
-    sure = 1.0 / (1.0 + math.exp(-min(max(score, -50.0), 50.0)))
-    return np.vstack([points, *extra]).astype(np.float32), sure
+    places = {key: i for key, _ in (*_REFINED, *_IRISES) for i, n in enumerate(names) if key in n}
+    points = [sizes.index(3 * _POINTS)]
+    gather = np.arange(3 * _POINTS, dtype=np.intp).reshape(_POINTS, 3)
+    count = 3 * _POINTS
+    for key, indices in _REFINED:
+        if key in places:
+            points.append(places[key])
+            gather[indices, :2] = np.arange(count, count + 2 * len(indices)).reshape(-1, 2)
+            count += 2 * len(indices)
+    for key, corner in _IRISES:
+        if key in places:
+            points.append(places[key])
+            iris = np.full((_IRIS_POINTS, 3), gather[corner, 2], np.intp)
+            iris[:, :2] = np.arange(count, count + 2 * _IRIS_POINTS).reshape(-1, 2)
+            gather = np.concatenate([gather, iris])
+            count += 2 * _IRIS_POINTS
+    return _Layout(sizes.index(1), tuple(points), gather)

@@ -1,7 +1,7 @@
 """How a head is turned, read from its mesh. Pure.
 
-Seen as the picture shows it: yaw > 0 turns the nose to the picture's right, pitch > 0 lifts it,
-roll > 0 turns the head clockwise.
+roll > 0 turns the head clockwise in the picture. With the roll undone, yaw > 0 turns the nose to
+the picture's right and pitch > 0 lifts it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ def compute_pose(mesh: NDArray[np.float32]) -> tuple[float, float, float]:
     x = right[2] * down[1] - right[1] * down[2]
     y = right[0] * down[2] - right[2] * down[0]
     z = right[1] * down[0] - right[0] * down[1]
-    yaw = math.atan2(x, -z)
-    pitch = math.atan2(-y, math.hypot(x, z))
-    return yaw, pitch, math.atan2(right[1], right[0])
+    roll = math.atan2(right[1], right[0])
+    cosine, sine = math.cos(roll), math.sin(roll)
+    x, y = cosine * x + sine * y, cosine * y - sine * x
+    return math.atan2(x, -z), math.atan2(-y, math.hypot(x, z)), roll
 
 
 def measure_width(mesh: NDArray[np.float32]) -> float:
