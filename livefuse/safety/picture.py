@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import zlib
 from typing import TYPE_CHECKING, Final
 
 import cv2
@@ -20,6 +21,7 @@ MAX_SIDE_PX: Final = 2048
 """What is read is reduced to this: a face on a stream is smaller."""
 
 _KINDS: Final = "PNG, JPEG or WebP"
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
 # JPEG's frame headers, C0 to CF but for the tables (C4), JPG (C8) and arithmetic coding (CC).
 _JPEG_FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_BARE: Final = frozenset({0x01, *range(0xD0, 0xD9)})
@@ -51,7 +53,7 @@ def read_picture(data: bytes) -> NDArray[np.uint8]:
 
 def measure_picture(data: bytes) -> tuple[int, int] | None:
     """Return width and height in px as the header tells, or None when it is no known picture."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR":
+    if data.startswith(_PNG) and data[12:16] == b"IHDR":
         return _read_big(data, 16, 4), _read_big(data, 20, 4)
     if data.startswith(b"\xff\xd8\xff"):
         return _measure_jpeg(data)
@@ -62,11 +64,26 @@ def measure_picture(data: bytes) -> tuple[int, int] | None:
 
 def _decode(data: bytes) -> NDArray[np.uint8]:
     bgr = None
-    with contextlib.suppress(cv2.error):
-        bgr = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    # libpng writes what it thinks of a damaged file to standard error, past us: look first.
+    if not data.startswith(_PNG) or _is_whole_png(data):
+        with contextlib.suppress(cv2.error):
+            bgr = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
     if bgr is None:
         raise RefusedError("the picture is damaged", hint="open it and save it again")
     return cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB)  # type: ignore[return-value] # uint8 stays uint8
+
+
+def _is_whole_png(data: bytes) -> bool:
+    """Walk the chunks to the last one, each with its CRC (ISO 15948, section 5)."""
+    at = len(_PNG)
+    while at + 12 <= len(data):
+        end = at + 8 + _read_big(data, at, 4)
+        if end + 4 > len(data) or zlib.crc32(data[at + 4 : end]) != _read_big(data, end, 4):
+            return False
+        if data[at + 4 : at + 8] == b"IEND":
+            return True
+        at = end + 4
+    return False
 
 
 def _shrink(rgb: NDArray[np.uint8]) -> NDArray[np.uint8]:

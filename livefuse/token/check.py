@@ -126,7 +126,7 @@ def _check_values(token: Token) -> None:
 
 
 def _check_weight(token: Token) -> None:
-    body = msgspec.structs.replace(token, log=())
+    body = msgspec.structs.replace(token, log=(), state="", timestamp=0.0)
     weight = len(msgspec.json.encode(body))
     if weight > MAX_BODY_BYTES:
         raise TokenError(

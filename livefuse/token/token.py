@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 MAX_LOG_ENTRIES: Final = 16
 MAX_TOKEN_BYTES: Final = 4096
-MAX_BODY_BYTES: Final = 2800
-"""What a token may weigh without its log, so that there is always room for the latest entry."""
+MAX_BODY_BYTES: Final = 2600
+"""What a token may weigh without log, state and timestamp: there is always room for the latest."""
 
 _MAX_TEXT: Final = 64
 _MAX_ID: Final = 128

@@ -134,12 +134,11 @@ def test_a_token_stays_small_whatever_it_is_told(entries):
 
 def test_the_latest_entry_always_fits():
     """R5, R6: the worst log and the largest body that is accepted."""
-    token = create(extensions={"x-a": "e" * (MAX_BODY_BYTES - 600)})
-    while len(token.to_json()) < MAX_BODY_BYTES:
-        token = msgspec.structs.replace(token, extensions={"x-a": token.extensions["x-a"] + "e"})
+    token = create(extensions={"x-a": "e" * (MAX_BODY_BYTES - 500)})
+    token = msgspec.structs.replace(token, timestamp=1234567890.123456)
     check_token(token)
     token = token.update_state("\x00" * 100, at=1.7e9, reason="\x01" * 100, ms=123456.789)
-    read = msgspec.json.decode(token.to_json(), type=Token)
+    read = parse_token(token.to_json())
     assert len(token.to_json()) <= MAX_TOKEN_BYTES
     assert read.log == token.log[-1:]
 
