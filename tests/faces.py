@@ -14,7 +14,7 @@ import numpy as np
 from livefuse.clock import SystemClock
 from livefuse.config import Config
 from livefuse.face import SourceFace
-from livefuse.frame import create_frame
+from livefuse.frame import Colour, create_frame
 from livefuse.pipeline.state import Services
 from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
@@ -39,7 +39,7 @@ def create_frame_by_bgr(bgr, pts=0):
     frame = create_frame(width, height)
     even = np.ascontiguousarray(bgr[:height, :width])
     frame.buffer[:] = cv2.cvtColor(even, cv2.COLOR_BGR2YUV_I420)
-    frame.pts = pts
+    frame.pts, frame.colour = pts, Colour("bt601")
     return frame
 
 
