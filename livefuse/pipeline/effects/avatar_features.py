@@ -55,12 +55,13 @@ class EyeStyle(NamedTuple):
 
 
 class MouthStyle(NamedTuple):
-    """The inside of an open mouth: colours of its depth, its tongue or glow, and of teeth."""
+    """The inside of an open mouth: its depth, and what is seen in it; `bars` are lamps."""
 
     depth: Rgb
     tongue: Rgb | None = None
     teeth: Rgb | None = None
     fangs: Rgb | None = None
+    bars: Rgb | None = None
 
 
 class Painted(NamedTuple):
@@ -72,6 +73,7 @@ class Painted(NamedTuple):
     tongue: tuple[float, float, float]
     teeth: tuple[float, float, float]
     fangs: tuple[float, float, float]
+    bars: tuple[float, float, float]
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -98,6 +100,7 @@ def convert_styles(eye: EyeStyle, mouth: MouthStyle, colour: Colour) -> Painted:
         _to_yuv(mouth.tongue or mouth.depth, colour),
         _to_yuv(mouth.teeth or mouth.depth, colour),
         _to_yuv(mouth.fangs or mouth.depth, colour),
+        _to_yuv(mouth.bars or mouth.depth, colour),
     )
 
 
@@ -252,6 +255,8 @@ def _fill_mouth(
         shape = np.vstack([row - down, (row + down * depth)[::-1]])
         share = _draw_polygon(shape, box)[..., None]
         colours += (np.array(painted.teeth, np.float32) - colours) * share
+    if style.bars is not None:
+        _draw_bars(colours, outline, painted.bars, box)
     if style.fangs is not None:
         down = (low - top) / max(gap, 1e-3)
         across = (right - left) / width
@@ -263,6 +268,24 @@ def _fill_mouth(
             )
             share = _draw_polygon(np.asarray(shape, np.float32), box)[..., None]
             colours += (np.array(painted.fangs, np.float32) - colours) * share
+
+
+def _draw_bars(
+    colours: Values, outline: Values, yuv: tuple[float, float, float], box: tuple[int, int, int, int]
+) -> None:
+    """Draw upright lamps across the mouth, as high as it is open there: a voice made visible."""
+    for index in range(1, 10):
+        top, low = outline[index], outline[20 - index]
+        height = float(np.hypot(*(low - top)))
+        middle = (top + low) / 2
+        shape = (0.045 * float(np.hypot(*(outline[10] - outline[0]))) * 0.8, 0.33 * height)
+        x0, y0, x1, y1 = box
+        x = np.abs(np.arange(x0, x1, dtype=np.float32) - middle[0]) / max(shape[0], 0.7)
+        y = np.abs(np.arange(y0, y1, dtype=np.float32) - middle[1]) / max(shape[1], 0.7)
+        share = np.clip(1.5 - np.maximum(x[None, :], y[:, None]), 0, 1)
+        glow = 0.28 * np.exp(-0.5 * (x[None, :] ** 2 / 4 + y[:, None] ** 2 / 1.4))
+        mixed = np.maximum(share, glow)[..., None]
+        colours += (np.array(yuv, np.float32) - colours) * mixed
 
 
 def _dab(

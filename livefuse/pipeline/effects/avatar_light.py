@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 BALL_PX: Final = 64
 _DARKEST, _BRIGHTEST = 0.35, 1.4
-_ALL_DARKEST, _ALL_BRIGHTEST = 0.35, 1.25
-_NORMAL_LUMA: Final = 150.0
+_ALL_DARKEST, _ALL_BRIGHTEST = 0.35, 1.12
+_NORMAL_LUMA: Final = 170.0
 _MEAN_POWER: Final = 0.7
 _EMA: Final = 0.1
 _HAIR: Final = (0.45, 0.25)  # of the mean luma: from here on a px may be skin, and over how much

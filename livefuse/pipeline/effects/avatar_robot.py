@@ -21,8 +21,8 @@ from livefuse.pipeline.effects.avatar_shape import Ring, create_shape
 from livefuse.pipeline.effects.mesh_regions import EYE_RINGS
 from livefuse.pipeline.topology import BROW_LEFT, EYE_LEFT, LIPS_INNER, LIPS_OUTER, OVAL
 
-_STEEL: Final = (176, 186, 198)
-_LIGHT: Final = (214, 221, 230)
+_STEEL: Final = (150, 160, 173)
+_LIGHT: Final = (205, 214, 225)
 _SEAM: Final = (38, 44, 54)
 _HELMET: Final = (72, 90, 118)
 _SOCKET: Final = (30, 35, 44)
@@ -70,7 +70,7 @@ def draw_robot() -> Drawing:
         spots=((-0.32, -0.42, 0.13, 95.0), (0.3, -0.3, 0.3, 26.0), (-0.75, 0.1, 0.12, 40.0)),
         rim=34.0,
     )
-    return Drawing(canvas.finish(), shape, _EYE, MouthStyle((10, 12, 16), (16, 70, 88)), gloss)
+    return Drawing(canvas.finish(), shape, _EYE, MouthStyle((9, 11, 15), bars=(70, 225, 250)), gloss)
 
 
 def _seam(canvas: Canvas, points: object, width: float = 0.008, *, closed: bool = False) -> None:
@@ -130,7 +130,7 @@ def _draw_plates(canvas: Canvas) -> None:
 
 
 def _draw_forehead(canvas: Canvas) -> None:
-    _plate(canvas, [(-0.13, -0.475), (0.13, -0.475), (0.075, -0.275), (-0.075, -0.275)], (190, 199, 210))
+    _plate(canvas, [(-0.13, -0.475), (0.13, -0.475), (0.075, -0.275), (-0.075, -0.275)], (168, 178, 191))
     diamond = [(0, -0.425), (0.034, -0.375), (0, -0.325), (-0.034, -0.375)]
     canvas.paint(canvas.fill_polygon(grow(diamond, 0.014)), _SEAM)
     canvas.glow(canvas.fill_polygon(grow(diamond, 0.03), 0.03), (12, 60, 70))
@@ -183,9 +183,9 @@ def _resample(ring: np.ndarray, like: np.ndarray) -> np.ndarray:
 def _draw_nose(canvas: Canvas) -> None:
     half = [(-0.05, -0.225), (-0.042, -0.1), (-0.055, 0.02), (-0.092, 0.10), (-0.085, 0.145), (-0.04, 0.165)]
     outline = np.vstack([half, mirror(half)[::-1]])
-    _plate(canvas, outline, (184, 193, 205))
+    _plate(canvas, outline, (160, 170, 183))
     ridge = [(-0.02, -0.2), (0.02, -0.2), (0.026, 0.06), (-0.026, 0.06)]
-    canvas.paint(canvas.fill_polygon(ridge, 0.008), (228, 233, 240), 0.9)
+    canvas.paint(canvas.fill_polygon(ridge, 0.008), (206, 214, 224), 0.9)
     for side in (1, -1):
         vent = np.array([(0.026, 0.135), (0.062, 0.122)]) * (side, 1)
         canvas.paint(canvas.draw_line(vent, 0.02, 0.003), _SEAM)
@@ -193,22 +193,20 @@ def _draw_nose(canvas: Canvas) -> None:
 
 def _draw_mouth(canvas: Canvas) -> None:
     lips = get_points(LIPS_OUTER)
-    panel = bend([(-0.235, 0.285), (-0.2, 0.21), (-0.08, 0.2), (0, 0.205), (0.08, 0.2), (0.2, 0.21), (0.235, 0.285),
-                  (0.21, 0.375), (0.1, 0.42), (0, 0.43), (-0.1, 0.42), (-0.21, 0.375)], closed=True)
-    _plate(canvas, panel, (150, 160, 174))
-    canvas.shade(canvas.fill_polygon(grow(lips, 0.014), 0.012), 0.62)
-    canvas.paint(canvas.fill_polygon(grow(lips, 0.004), 0.003), (74, 83, 97))
+    panel = bend([(-0.235, 0.30), (-0.19, 0.225), (-0.08, 0.21), (0, 0.215), (0.08, 0.21), (0.19, 0.225), (0.235, 0.30),
+                  (0.2, 0.40), (0.1, 0.44), (0, 0.45), (-0.1, 0.44), (-0.2, 0.40)], closed=True)
+    _plate(canvas, panel, (132, 141, 154))
+    canvas.shade(canvas.fill_polygon(grow(lips, 0.02), 0.014), 0.6)
+    canvas.paint(canvas.fill_polygon(bend(grow(lips, 0.006), closed=True), 0.003), (56, 64, 77))
+    upper, low = lips[:11], lips[10:]
+    canvas.paint(canvas.draw_line(upper + (0, 0.016), 0.008, 0.005), (122, 134, 150), 0.8)
+    canvas.paint(canvas.draw_line(low[2:-2] - (0, 0.026), 0.010, 0.006), (122, 134, 150), 0.7)
     inner = get_points(LIPS_INNER)
-    for index in range(-4, 5):
-        x = index * 0.036
-        top = float(np.interp(x, lips[:11, 0], lips[:11, 1]))
-        low = float(np.interp(x, lips[10:, 0][::-1], lips[10:, 1][::-1]))
-        canvas.paint(canvas.draw_line([(x, top - 0.002), (x, low + 0.002)], 0.009), _SEAM)
-        canvas.paint(canvas.draw_line([(x + 0.008, top), (x + 0.008, low)], 0.004), (150, 160, 175), 0.8)
     canvas.paint(canvas.draw_line(inner, 0.008, closed=True), (14, 17, 22))
-    _seam(canvas, bend([(-0.15, 0.50), (0, 0.53), (0.15, 0.50)]))
     for side in (1, -1):
+        _bolt(canvas, side * 0.205, 0.315, 0.013)
         _seam(canvas, bend([(side * 0.15, 0.50), (side * 0.17, 0.56), (side * 0.16, 0.63)]))
+    _seam(canvas, bend([(-0.15, 0.50), (0, 0.53), (0.15, 0.50)]))
 
 
 def _brush(canvas: Canvas) -> None:

@@ -1,0 +1,211 @@
+"""The fox: fur, a white muzzle, ears that ride on the head, amber eyes with slit pupils."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import cv2
+import numpy as np
+
+from livefuse.pipeline.effects.avatar_features import EyeStyle, MouthStyle
+from livefuse.pipeline.effects.avatar_light import Gloss
+from livefuse.pipeline.effects.avatar_paint import (
+    Canvas,
+    bend,
+    get_points,
+    grow,
+    mirror,
+)
+from livefuse.pipeline.effects.avatar_render import Drawing
+from livefuse.pipeline.effects.avatar_shape import LEFT, TEXTURE_PX, TOP, Ring, create_shape
+from livefuse.pipeline.topology import EYE_LEFT, LIPS_INNER, LIPS_OUTER, OVAL
+
+_ORANGE: Final = (226, 124, 46)
+_RUST: Final = (176, 80, 26)
+_CREAM: Final = (250, 240, 224)
+_DARK: Final = (44, 26, 22)
+_EYE: Final = EyeStyle(
+    white=(252, 246, 226),
+    rings=(
+        (0.0, (14, 10, 8)),
+        (0.30, (18, 12, 8)),
+        (0.38, (255, 206, 70)),
+        (0.62, (250, 170, 36)),
+        (0.88, (196, 104, 20)),
+        (0.97, (70, 34, 12)),
+    ),
+    iris=0.27,
+    grow=(1.16, 1.42),
+    line=_DARK,
+    line_width=0.11,
+    shadow=0.55,
+    glint=1.0,
+    slit=0.45,
+)
+# Left ear: the middle of its foot, then round from the outer foot over the tip to the inner foot.
+_EAR: Final = np.array(
+    [
+        (-0.31, -0.56, -0.10),
+        (-0.50, -0.36, 0.02),
+        (-0.535, -0.62, 0.03),
+        (-0.50, -0.86, 0.04),
+        (-0.445, -1.05, 0.03),
+        (-0.32, -0.90, -0.02),
+        (-0.20, -0.76, -0.08),
+        (-0.09, -0.60, -0.14),
+    ],
+    np.float32,
+)
+
+
+def draw_fox() -> Drawing:
+    """Return the drawing."""
+    canvas = Canvas()
+    shape = create_shape((Ring(0.09, 0.06, 0.05, 0.05), Ring(0.17, 0.13, 0.10, 0.16)), (_EAR,))
+    _, y = canvas.get_places()
+    canvas.rgb[:] = _ORANGE
+    canvas.rgb *= np.clip(1.0 + 0.18 * (y + 0.1), 0.82, 1.08)[..., None]
+    for side in (-1.0, 1.0):
+        _draw_ear(canvas, side)
+    _draw_head(canvas)
+    for side in (-1.0, 1.0):
+        _draw_cheek(canvas, side)
+    _draw_bridge(canvas)
+    _draw_fur(canvas)
+    for side in (-1.0, 1.0):
+        _draw_eye_markings(canvas, side)
+    _draw_muzzle(canvas)
+    gloss = Gloss(form=0.55, wearer=0.6, sigma=0.09, spots=((-0.3, -0.5, 0.35, 14.0),), rim=16.0)
+    mouth = MouthStyle((52, 14, 20), tongue=(226, 104, 112), fangs=(255, 252, 244))
+    return Drawing(canvas.finish(), shape, _EYE, mouth, gloss)
+
+
+def _flip(points: object, side: float) -> np.ndarray:
+    p = np.asarray(points, np.float32)[:, :2]
+    return p if side < 0 else mirror(p)
+
+
+def _draw_ear(canvas: Canvas, side: float) -> None:
+    outline = bend(_flip(_EAR[1:] * (0.985, 0.99, 1), side), steps=8)
+    canvas.show(canvas.fill_polygon(outline, 0.002))
+    canvas.paint(canvas.fill_polygon(outline, 0.004), _RUST)
+    tip = _flip([(-0.56, -0.80), (-0.46, -1.09), (-0.30, -0.88), (-0.42, -0.84)], side)
+    canvas.paint(canvas.fill_polygon(bend(tip, closed=True), 0.02), _DARK)
+    inner = _flip([(-0.455, -0.45), (-0.485, -0.66), (-0.45, -0.92), (-0.33, -0.80), (-0.20, -0.60)], side)
+    canvas.paint(canvas.fill_polygon(bend(inner, closed=True), 0.012), (92, 50, 40))
+    core = _flip([(-0.42, -0.46), (-0.44, -0.64), (-0.42, -0.82), (-0.33, -0.70), (-0.25, -0.56)], side)
+    canvas.paint(canvas.fill_polygon(bend(core, closed=True), 0.03), (238, 196, 178), 0.85)
+    rng = np.random.default_rng(3)
+    for _ in range(26):
+        start = np.array([-0.37, -0.47]) + rng.normal(0, (0.055, 0.02))
+        end = start + (rng.normal(-0.02, 0.035), -0.12 - 0.10 * rng.random())
+        line = bend(_flip([start, (start + end) / 2 + (0.01, 0), end], side), steps=5)
+        canvas.paint(canvas.draw_line(line, 0.007, 0.002), _CREAM, 0.55)
+
+
+def _draw_head(canvas: Canvas) -> None:
+    """Make the head opaque up to a furry edge."""
+    middle = np.array([0.0, 0.06])
+    oval = bend(get_points(OVAL), closed=True, steps=8)
+    away = oval - middle
+    length = np.hypot(away[:, 0], away[:, 1])[:, None]
+    direction = away / length
+    count = len(oval)
+    rng = np.random.default_rng(5)
+    # Tufts: longest at the cheeks, a third of that at the top.
+    low = np.clip((oval[:, 1] - 0.0) / 0.35, 0, 1) * np.clip(np.abs(oval[:, 0]) / 0.3, 0, 1)
+    reach = 0.055 + 0.055 * low + 0.05 * np.clip(-oval[:, 1] - 0.2, 0, 0.3)
+    teeth = np.tile([0.0, 0.35, 1.0, 0.45], count)[:count]
+    tuft = (0.018 + 0.035 * low) * (0.7 + 0.6 * rng.random(count))
+    edge = oval + direction * (reach + tuft * teeth)[:, None]
+    canvas.shade(canvas.fill_polygon(edge + (0, 0.02), 0.02), 0.85)
+    mask = canvas.fill_polygon(edge, 0.0015)
+    canvas.show(mask)
+    canvas.paint(canvas.fill_polygon(middle + (edge - middle) * 0.97, 0.02), _ORANGE)
+    crown = [(-0.32, -0.62), (0.32, -0.62), (0.2, -0.42), (0, -0.34), (-0.2, -0.42)]
+    canvas.paint(canvas.fill_polygon(bend(crown, closed=True), 0.05), _RUST, 0.55)
+
+
+def _draw_cheek(canvas: Canvas, side: float) -> None:
+    cheek = [(-0.66, 0.10), (-0.50, 0.015), (-0.36, 0.035), (-0.20, 0.0), (-0.115, 0.05), (-0.075, 0.12),
+             (0.0, 0.15), (0.0, 0.80), (-0.30, 0.78), (-0.62, 0.55)]
+    canvas.paint(canvas.fill_polygon(bend(_flip(cheek, side), closed=True), 0.016), _CREAM)
+    edge = bend(_flip([(-0.52, 0.02), (-0.36, 0.045), (-0.20, 0.012)], side))
+    canvas.paint(canvas.draw_line(edge, 0.03, 0.02), _RUST, 0.35)
+
+
+def _draw_bridge(canvas: Canvas) -> None:
+    ridge = [(-0.075, -0.2), (-0.05, -0.02), (-0.055, 0.06), (0.0, 0.075), (0.055, 0.06), (0.05, -0.02), (0.075, -0.2)]
+    canvas.paint(canvas.fill_polygon(bend(ridge, closed=True), 0.02), (240, 148, 66), 0.9)
+    blaze = [(-0.022, -0.46), (0.022, -0.46), (0.036, -0.3), (0.0, -0.17), (-0.036, -0.3)]
+    canvas.paint(canvas.fill_polygon(bend(blaze, closed=True), 0.018), _CREAM, 0.75)
+
+
+def _draw_fur(canvas: Canvas) -> None:
+    """Lay thousands of short hairs, all pointing away from the nose."""
+    rng = np.random.default_rng(11)
+    hairs = np.full(canvas.alpha.shape, 128, np.uint8)
+    finer = canvas.alpha.shape[1] / (0.82 * 2 * TEXTURE_PX)
+    count = 9000
+    x, y = rng.uniform(-0.62, 0.62, count), rng.uniform(-1.05, 0.8, count)
+    away = np.stack([x * 1.0, y - 0.1], axis=1)
+    away /= np.maximum(np.hypot(away[:, 0], away[:, 1]), 0.05)[:, None]
+    away[:, 1] += 0.25
+    away += rng.normal(0, 0.22, away.shape)
+    long = rng.uniform(0.02, 0.05, count)[:, None]
+    starts = np.stack([x, y], axis=1)
+    ends = starts + away * long
+    tones = 128 + rng.normal(0, 34, count)
+    scale = TEXTURE_PX * finer
+    starts, ends = ((p - (LEFT, TOP)) * scale * 8 for p in (starts, ends))
+    for start, end, tone in zip(starts.astype(int).tolist(), ends.astype(int).tolist(), np.clip(tones, 30, 226), strict=True):
+        cv2.line(hairs, start, end, float(tone), 2, cv2.LINE_AA, 3)
+    fur = cv2.GaussianBlur(hairs, (0, 0), 0.8).astype(np.float32) - 128
+    canvas.rgb += fur[..., None] * 0.34
+
+
+def _draw_eye_markings(canvas: Canvas, side: float) -> None:
+    eye = get_points(EYE_LEFT)
+    outline = _flip(grow(eye, 0.035), side)
+    canvas.paint(canvas.fill_polygon(bend(outline, closed=True), 0.016), _DARK, 0.55)
+    tail = _flip([(-0.27, -0.165), (-0.345, -0.175), (-0.40, -0.215), (-0.34, -0.145), (-0.28, -0.115)], side)
+    canvas.paint(canvas.fill_polygon(bend(tail, closed=True), 0.006), _DARK, 0.85)
+    tear = _flip([(-0.135, -0.13), (-0.085, -0.085), (-0.07, -0.03), (-0.105, -0.09)], side)
+    canvas.paint(canvas.fill_polygon(bend(tear, closed=True), 0.008), _DARK, 0.7)
+    # The lid's own colour: seen in a blink.
+    lid = _flip(grow(eye, 0.012), side)
+    canvas.paint(canvas.fill_polygon(bend(lid, closed=True), 0.01), (206, 110, 44))
+    brow = _flip([(-0.335, -0.255), (-0.25, -0.315), (-0.15, -0.30), (-0.20, -0.262), (-0.28, -0.245)], side)
+    canvas.paint(canvas.fill_polygon(bend(brow, closed=True), 0.014), _CREAM, 0.85)
+    top = bend(_flip([(-0.34, -0.262), (-0.25, -0.325), (-0.13, -0.305)], side))
+    canvas.paint(canvas.draw_line(top, 0.014, 0.008), _RUST, 0.7)
+
+
+def _draw_muzzle(canvas: Canvas) -> None:
+    for side in (-1.0, 1.0):
+        pad = _flip([(-0.01, 0.20), (-0.10, 0.19), (-0.19, 0.255), (-0.18, 0.34), (-0.08, 0.33), (-0.01, 0.28)], side)
+        canvas.paint(canvas.fill_polygon(bend(pad, closed=True), 0.02), (255, 250, 240), 0.7)
+        shadow = bend(_flip([(-0.105, 0.12), (-0.17, 0.20), (-0.215, 0.30)], side))
+        canvas.shade(canvas.draw_line(shadow, 0.03, 0.02), 0.86)
+        for x, y in ((-0.10, 0.235), (-0.135, 0.262), (-0.09, 0.268)):
+            dot = np.array([(x, y), (x + 0.001, y)])
+            canvas.paint(canvas.draw_line(_flip(dot, side), 0.013, 0.002), (96, 66, 54), 0.8)
+        for rise, reach in ((-0.06, 0.42), (-0.015, 0.45), (0.035, 0.42)):
+            whisker = bend(_flip([(-0.13, 0.25 + rise * 0.2), (-0.28, 0.235 + rise), (-reach - 0.03, 0.255 + rise * 2.2)], side))
+            canvas.paint(canvas.draw_line(whisker, 0.005, 0.0015), (255, 255, 250), 0.85)
+            canvas.shade(canvas.draw_line(whisker + (0, 0.006), 0.005, 0.003), 0.8)
+    nose = [(-0.088, 0.085), (-0.05, 0.045), (0, 0.035), (0.05, 0.045), (0.088, 0.085), (0.07, 0.135), (0.02, 0.175),
+            (-0.02, 0.175), (-0.07, 0.135)]
+    canvas.shade(canvas.fill_polygon(bend(grow(nose, 0.02), closed=True), 0.02), 0.75)
+    canvas.paint(canvas.fill_polygon(bend(nose, closed=True), 0.004), (34, 24, 26))
+    canvas.glow(canvas.fill_polygon([(-0.04, 0.062), (0.0, 0.054), (0.04, 0.062), (0.0, 0.075)], 0.010), (120, 120, 130))
+    for side in (-1.0, 1.0):
+        canvas.paint(canvas.fill_polygon(_flip([(-0.062, 0.115), (-0.03, 0.125), (-0.04, 0.145)], side), 0.006), (8, 5, 6))
+    canvas.paint(canvas.draw_line([(0, 0.17), (0, 0.275)], 0.010, 0.003), _DARK, 0.9)
+    lips = get_points(LIPS_OUTER)
+    canvas.paint(canvas.fill_polygon(bend(lips, closed=True), 0.012), (214, 176, 160), 0.55)
+    inner = get_points(LIPS_INNER)
+    canvas.paint(canvas.draw_line(inner, 0.018, 0.004, closed=True), _DARK)
+    for side in (-1.0, 1.0):
+        corner = bend(_flip([(-0.145, 0.322), (-0.185, 0.315), (-0.215, 0.29)], side))
+        canvas.paint(canvas.draw_line(corner, 0.011, 0.003), _DARK, 0.9)
