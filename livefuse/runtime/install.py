@@ -194,7 +194,7 @@ def _import_archive(registry: ModelRegistry, path: Path, accept: Accept) -> Iter
                 yield Brought(name, None, "left out: larger than any model", failed=True)
                 continue
             with tempfile.TemporaryDirectory(prefix="livefuse-import-") as folder:
-                file = Path(folder) / "member.onnx"
+                file = Path(folder) / name
                 try:
                     with archive.open(member) as source, file.open("wb") as target:
                         shutil.copyfileobj(source, target, _CHUNK)
