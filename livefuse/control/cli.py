@@ -11,6 +11,7 @@ from livefuse import __version__
 from livefuse.control import (
     commands_faces,
     commands_look,
+    commands_looks,
     commands_models,
     commands_run,
     commands_token,
@@ -39,6 +40,7 @@ def create_app() -> App:
     )
     commands_run.add_commands(app)
     commands_look.add_commands(app)
+    commands_looks.add_commands(app)
     commands_models.add_commands(app)
     commands_faces.add_commands(app)
     commands_token.add_commands(app)

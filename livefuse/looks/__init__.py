@@ -3,6 +3,6 @@
 A look is expanded into a token's parameters at the edge; the pipeline only ever sees amounts.
 """
 
-from livefuse.looks.library import Look, list_looks, load_look
+from livefuse.looks.library import Look, find_look, list_looks, load_look
 
-__all__ = ["Look", "list_looks", "load_look"]
+__all__ = ["Look", "find_look", "list_looks", "load_look"]

@@ -84,7 +84,7 @@ def _build(path: Path, tree: dict[str, Any]) -> Look:
     unknown = set(tree) - {"name", "chinese", "text", "beautify"}
     table = tree.get("beautify", {})
     if unknown or not isinstance(table, dict):
-        what = f"an unknown key {sorted(unknown)[0]!r}" if unknown else "no table [beautify]"
+        what = f"an unknown key {min(unknown)!r}" if unknown else "no table [beautify]"
         raise ConfigError(f"the look {path} has {what}", hint=_hint())
     try:
         parameters = check_beautify(table)

@@ -13,6 +13,8 @@ import numpy as np
 from livefuse.errors import ConfigError
 from livefuse.geometry import measure_radius
 from livefuse.pipeline.effects import enhance_network
+from livefuse.pipeline.effects.enhance_classical import create_classical_enhancer
+from livefuse.pipeline.effects.enhance_classical import create_classical_enhancer
 from livefuse.pipeline.effects.enhance_network import create_network_enhancer
 
 if TYPE_CHECKING:
@@ -87,7 +89,9 @@ def is_covered(state: FrameState, face: Face) -> bool:
 
 
 # An enhancer that no network of the user's makes, by the name in enhance.model.
-ENHANCERS: Final[dict[str, Callable[[StepContext], Enhancer]]] = {}
+ENHANCERS: Final[dict[str, Callable[[StepContext], Enhancer]]] = {
+    "classical": create_classical_enhancer,
+}
 
 
 def create_enhance_step(context: StepContext) -> EnhanceStep:

@@ -12,9 +12,10 @@ so it passes instead.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import cv2
+import msgspec
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.frame import TIME_BASE_HZ, create_frame
@@ -23,6 +24,7 @@ from livefuse.pipeline.analysis.detect_step import create_detect_step
 from livefuse.pipeline.analysis.identify import create_identify_step
 from livefuse.pipeline.aside import create_aside
 from livefuse.pipeline.background_step import create_background_step
+from livefuse.pipeline.effects.beauty_step import create_beautify_step
 from livefuse.pipeline.effects.blur import create_blur_step
 from livefuse.pipeline.enhance_step import create_enhance_step
 from livefuse.pipeline.policy import ConsentWatch, HeldPicture
@@ -49,6 +51,7 @@ STEPS: Final[dict[str, Callable[[StepContext], Step]]] = {
     "identify": create_identify_step,
     "background": create_background_step,
     "swap": create_swap_step,
+    "beautify": create_beautify_step,
     "enhance": create_enhance_step,
     "blur": create_blur_step,
 }
@@ -111,12 +114,17 @@ class Pipeline:
         Raises:
             LivefuseError: a step cannot do its work.
         """
-        state = FrameState(create_frame(width, height), token)
+        state = FrameState(create_frame(width, height), token, is_trial=True)
         for name in token.operations:
             step = self._get_step(name)
             step.run(state)
             step.reset()
         self.is_ready = True
+
+    def describe_networks(self) -> dict[str, Any]:
+        """Return where networks run, and the other figures of the sessions that jobs share."""
+        figures: dict[str, Any] = msgspec.to_builtins(self._context.sessions.statistics())
+        return figures
 
     def close(self) -> None:
         """End the side work; nothing may be processed any more."""

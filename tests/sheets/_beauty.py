@@ -6,7 +6,8 @@ from functools import cache
 
 from livefuse.frame import create_frame
 from livefuse.pipeline.effects.beauty_amounts import resolve_amounts
-from livefuse.pipeline.effects.beauty_painter import BeautyPainter, Sitter
+from livefuse.pipeline.effects.beauty_painter import BeautyPainter
+from livefuse.pipeline.effects.beauty_sitter import Sitter
 from tests.faces import analyse, create_face_frame, read_bgr
 
 
@@ -39,5 +40,3 @@ def crop_face(picture, face, share=0.75):
     y0, y1 = max(int(y - half), 0), int(y + half)
     x0, x1 = max(int(x - half), 0), int(x + half)
     return picture[y0:y1, x0:x1]
-
-

@@ -72,8 +72,10 @@ class Canvas:
     At working scale `luma` (float32); on the coarse grid `coarse_luma`, `coarse_u`, `coarse_v`
     (uint8) and `smooth_luma` (float32), which is luma without what lies on the skin.
     `visible` (coarse, 0..1; None: all) is 0 where something stands before the face; `black` is the
-    luma of black. What is added: luma gets `gain` (coarse) times `luma`, `lift` (coarse) and `detail` (working
-    scale, None: nothing); chroma gets `lift_u`, `lift_v` (coarse). All float32.
+    luma of black.
+
+    What is added, float32: luma gets `gain` (coarse) times `luma`, `lift` (coarse) and `detail`
+    (working scale, None: nothing); chroma gets `lift_u`, `lift_v` (coarse).
     """
 
     y: NDArray[np.uint8]
@@ -143,22 +145,38 @@ def _extend(part: NDArray[np.uint8], grid: Grid, name: str, buffers: Buffers) ->
 
 def halve(plane: NDArray[np.uint8], times: int) -> NDArray[np.uint8]:
     """Return `plane` shrunk by 2^times, each step the mean of 2 x 2 px."""
-    while times >= 1:
-        plane = cv2.resize(
-            plane, (plane.shape[1] // 2, plane.shape[0] // 2), interpolation=cv2.INTER_AREA
-        )
-        times -= 1
+    for _ in range(times):
+        half = np.empty((plane.shape[0] // 2, plane.shape[1] // 2), np.uint8)
+        cv2.resize(plane, half.shape[::-1], dst=half, interpolation=cv2.INTER_AREA)
+        plane = half
     return plane
 
 
 def blur_box(image: Floats, side_px: int) -> Floats:
     """Return the mean over `side_px` squared px (odd); the picture goes on at its rim."""
-    return cv2.blur(image, (side_px, side_px), borderType=cv2.BORDER_REPLICATE)
+    out = np.empty_like(image)
+    cv2.blur(image, (side_px, side_px), dst=out, borderType=cv2.BORDER_REPLICATE)
+    return out
+
+
+def look_up(levels: NDArray[np.uint8], table: NDArray[np.float32]) -> Floats:
+    """Return what `table` (256) says of each level."""
+    out = np.empty(levels.shape, np.float32)
+    cv2.LUT(levels, table, dst=out)
+    return out
+
+
+def clip(values: Floats, low: float, high: float) -> Floats:
+    """Return `values`, an array of its own, held within two bounds in place."""
+    np.maximum(values, np.float32(low), out=values)
+    return np.minimum(values, np.float32(high), out=values)
 
 
 def enlarge(image: Floats, size: tuple[int, int]) -> Floats:
     """Return `image` at (width, height), bilinear, px centres in place."""
-    return cv2.resize(image, size, interpolation=cv2.INTER_LINEAR)
+    out = np.empty((size[1], size[0]), np.float32)
+    cv2.resize(image, size, dst=out, interpolation=cv2.INTER_LINEAR)
+    return out
 
 
 def multiply_matrices(left: Floats, right: Floats) -> Floats:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import cv2
 import numpy as np
 
-from livefuse.pipeline.effects.beauty_canvas import enlarge
+from livefuse.pipeline.effects.beauty_canvas import clip, enlarge
 from livefuse.pipeline.effects.beauty_geometry import SHIFT, to_fixed
 from livefuse.pipeline.effects.beauty_makeup import fade_sides
 from livefuse.pipeline.effects.beauty_patch import (
@@ -51,10 +51,10 @@ def brighten_eyes(canvas: Canvas) -> None:
     weight = fill_polygons(patch, shapes, 3)
     luma = canvas.luma[patch.box]
     above = luma - _level_eyes(canvas, patch, luma, shapes)
-    white = np.clip(above / 25.0, 0.0, 1.0)
+    white = clip(above * np.float32(1 / 25), 0.0, 1.0)
     weight *= np.float32(amount)
     detail = canvas.get_detail()
-    detail[patch.box] += weight * (0.28 * np.clip(above, -30.0, 40.0) + 9.0 * white + 3.0)
+    detail[patch.box] += weight * (0.28 * clip(above, -30.0, 40.0) + 9.0 * white + 3.0)
     weight *= white
     weight *= np.float32(0.45 * canvas.tone.colourful * (1.0 - canvas.tone.cast))
     u, v = read_chroma(canvas, patch)
@@ -93,8 +93,8 @@ def deepen_brows(canvas: Canvas) -> None:
     weight = fill_polygons(patch, brows, 5)
     weight *= np.float32(amount)
     luma = canvas.luma[patch.box]
-    hair = 0.22 * np.clip(np.float32(0.92 * canvas.tone.y) - luma, 0.0, 70.0) + 5.0
-    floor = np.clip((luma - canvas.black) / 40.0, 0.0, 1.0)
+    hair = 0.22 * clip(np.float32(0.92 * canvas.tone.y) - luma, 0.0, 70.0) + 5.0
+    floor = clip((luma - np.float32(canvas.black)) * np.float32(1 / 40), 0.0, 1.0)
     detail = canvas.get_detail()
     detail[patch.box] -= weight * np.minimum(hair, 17.0) * floor
     weight *= np.float32(0.3 * canvas.tone.colourful * (1.0 - canvas.tone.cast))

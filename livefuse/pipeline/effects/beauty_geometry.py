@@ -68,9 +68,10 @@ class Grid(NamedTuple):
 class FaceGeometry(NamedTuple):
     """Points are float32 (n, 2). `eyes_px` is the distance of the eyes, `mm` is px a millimetre.
 
-    `steady_px` is that too, but kept until it has changed by some percent: for what comes in whole
-    px, which would flicker. `across` and `down` are the face's axes in the picture; `left_half`, `right_half` say how much
-    of the picture's left and right side of the face is seen, 1 from the front.
+    `steady_px` is that distance too, but kept until it has changed by some percent: for what comes
+    in whole px, which would flicker. `across` and `down` are the face's axes in the picture;
+    `left_half`, `right_half` say how much of the picture's left and right side of the face is
+    seen, 1 from the front.
     """
 
     points: NDArray[np.float32]
@@ -119,9 +120,8 @@ def measure_face(
     """
     if mesh.shape[0] < _POINTS or not (np.abs(mesh) < _FAR_PX).all():
         return None
-    eyes = (mesh[[362, 33]] + mesh[[263, 133]]) / 2
-    dx, dy, dz = (eyes[0] - eyes[1]).tolist()
-    eyes_px = math.sqrt(dx * dx + dy * dy + dz * dz)
+    way = (mesh[362] + mesh[263] - mesh[33] - mesh[133]).tolist()
+    eyes_px = math.hypot(*way) / 2
     line = mesh[263, :2] - mesh[33, :2]
     length = math.hypot(*line.tolist())
     if not eyes_px >= _MIN_EYES_PX or length < _MIN_AXIS_SHARE * eyes_px:
@@ -135,7 +135,7 @@ def measure_face(
     reach = np.abs((points[[234, 454]] - points[168]) @ across) / (_HALF_FACE * eyes_px)
     left, right = np.clip(reach, _MIN_HALF, 1.0).tolist()
     corner = np.array([grid.x, grid.y], np.float32)
-    moved = points - corner + 0.5
+    moved = points - corner + np.float32(0.5)
     return FaceGeometry(
         points=points,
         grid=grid,
@@ -145,8 +145,8 @@ def measure_face(
         down=np.array([-across[1], across[0]], np.float32),
         left_half=left,
         right_half=right,
-        work=moved / k - 0.5,
-        coarse=moved / (2 * k) - 0.5,
+        work=moved * np.float32(1 / k) - np.float32(0.5),
+        coarse=moved * np.float32(0.5 / k) - np.float32(0.5),
     )
 
 
@@ -217,7 +217,8 @@ def trace_parts(geometry: FaceGeometry) -> list[NDArray[np.int32]]:
 
 def to_fixed(points: NDArray[np.floating]) -> NDArray[np.int32]:
     """Return points as OpenCV's drawing takes them with `shift=SHIFT`."""
-    return np.rint(points * _FIXED).astype(np.int32)
+    fixed: NDArray[np.int32] = np.rint(points * _FIXED).astype(np.int32)
+    return fixed
 
 
 def trace_inner_lips(points: NDArray[np.float32]) -> NDArray[np.int32]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-import cv2
 import numpy as np
 
-from livefuse.pipeline.effects.beauty_canvas import blur_box
+from livefuse.pipeline.effects.beauty_canvas import blur_box, clip
 from livefuse.pipeline.effects.beauty_makeup import fade_sides
 from livefuse.pipeline.effects.beauty_patch import (
     add_chroma,
@@ -65,7 +64,9 @@ def _tint_lips(canvas: Canvas, patch: Patch, luma: Floats, u: Floats, v: Floats)
     tint = amounts["lips"]
     change = weight * np.float32(tint * min(max(0.5 * (target[0] - mean_y), -38.0), 14.0))
     change += (
-        np.clip(luma - (mean_y + 6.0), 0.0, 40.0) * weight * np.float32(0.8 * amounts["gloss"])
+        clip(luma - np.float32(mean_y + 6.0), 0.0, 40.0)
+        * weight
+        * np.float32(0.8 * amounts["gloss"])
     )
     detail = canvas.get_detail()
     detail[patch.box] += change
@@ -83,7 +84,7 @@ def _keep_off_skin(canvas: Canvas, luma: Floats, u: Floats, v: Floats) -> Floats
     off = np.abs(v - tone.v) + np.abs(u - tone.u)
     off += np.abs(luma - tone.y) * np.float32(0.3 + 0.3 * (1.0 - tone.colourful))
     around = blur_box(off, canvas.geometry.count_work(4.0))
-    return np.clip((around - 5.0) / 8.0, 0.0, 1.0)
+    return clip((around - np.float32(5.0)) * np.float32(1 / 8), 0.0, 1.0)
 
 
 def _clear_teeth(
@@ -92,10 +93,12 @@ def _clear_teeth(
     """Take the yellow from what is bright and nearly grey between the lips."""
     tone = canvas.tone
     weight = fill_polygons(patch, [(canvas.geometry.work[LIPS_INNER], 1.0)], 3)
-    weight *= np.clip((luma - 0.62 * tone.y) / (0.25 * max(tone.y, 1.0)), 0.0, 1.0)
-    weight *= np.clip(1.2 - np.abs(v - 128.0) / 26.0, 0.0, 1.0)
+    weight *= clip(
+        (luma - np.float32(0.62 * tone.y)) * np.float32(4.0 / max(tone.y, 1.0)), 0.0, 1.0
+    )
+    weight *= clip(1.2 - np.abs(v - np.float32(128)) * np.float32(1 / 26), 0.0, 1.0)
     weight *= np.float32(canvas.amounts["teeth"] * share)
     detail = canvas.get_detail()
-    detail[patch.box] += weight * np.clip(0.10 * luma, 0.0, 18.0)
+    detail[patch.box] += weight * np.minimum(np.float32(0.10) * luma, np.float32(18.0))
     weight *= np.float32(tone.colourful * (1.0 - tone.cast))
     add_chroma(canvas, patch, 0.65 * weight * (129.0 - u), 0.6 * weight * (127.5 - v))

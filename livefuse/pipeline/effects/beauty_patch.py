@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import cv2
 import numpy as np
 
-from livefuse.pipeline.effects.beauty_canvas import enlarge
+from livefuse.pipeline.effects.beauty_canvas import blur_box, enlarge
 from livefuse.pipeline.effects.beauty_geometry import SHIFT, to_fixed
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def fill_polygons(
         cv2.fillPoly(drawn, [to_fixed(points - corner)], level, lineType=cv2.LINE_AA, shift=SHIFT)
     soft = drawn.astype(np.float32)
     soft *= np.float32(1 / 255)
-    return cv2.blur(soft, (blur_px, blur_px), borderType=cv2.BORDER_REPLICATE)
+    return blur_box(soft, blur_px)
 
 
 def read_chroma(canvas: Canvas, patch: Patch) -> tuple[Floats, Floats]:

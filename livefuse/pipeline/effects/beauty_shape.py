@@ -117,12 +117,14 @@ class _Tables(NamedTuple):
 
 
 def _create_tables() -> _Tables:
-    count = len(PULLS)
+    shape = (len(PULLS), _MAX_POINTS)
     tables = _Tables(
-        np.zeros((count, _MAX_POINTS), np.intp),
-        *(np.zeros((count, _MAX_POINTS)) for _ in range(3)),
-        np.zeros((count, _MAX_POINTS), np.bool_),
-        np.array([pull.reach for pull in PULLS.values()]),
+        points=np.zeros(shape, np.intp),
+        side=np.zeros(shape),
+        inward=np.zeros(shape),
+        downward=np.zeros(shape),
+        used=np.zeros(shape, np.bool_),
+        reach=np.array([pull.reach for pull in PULLS.values()]),
     )
     for row, pull in enumerate(PULLS.values()):
         size = len(pull.points)
@@ -169,8 +171,8 @@ def _solve_pulls(geometry: FaceGeometry, amounts: Amounts) -> Basis | None:
     if not len(active):
         return None
     eyes_px = geometry.eyes_px / (2 * geometry.grid.k)
-    tables = _Tables(*(column[active] for column in _TABLES))
-    share = _limit_contour(share, geometry)[active]
+    tables = _pick_rows(_TABLES, active)
+    share = _limit_contour(share)[active]
     centres = geometry.coarse[tables.points].astype(np.float64)
     sizes = tables.reach * eyes_px
     gaps = centres[:, :, None] - centres[:, None, :]
@@ -194,9 +196,19 @@ def _solve_pulls(geometry: FaceGeometry, amounts: Amounts) -> Basis | None:
     )
 
 
-def _limit_contour(share: NDArray[np.float64], geometry: FaceGeometry) -> NDArray[np.float64]:
+def _pick_rows(tables: _Tables, rows: NDArray[np.intp]) -> _Tables:
+    return _Tables(
+        tables.points[rows],
+        tables.side[rows],
+        tables.inward[rows],
+        tables.downward[rows],
+        tables.used[rows],
+        tables.reach[rows],
+    )
+
+
+def _limit_contour(share: NDArray[np.float64]) -> NDArray[np.float64]:
     """Hold back what moves the contour when its parts would add up to too much."""
-    del geometry
     strongest = np.abs(_TABLES.inward).max(axis=1)
     total = float((strongest * np.abs(share))[_IS_CONTOUR].sum())
     if total <= _MAX_CONTOUR:
@@ -224,8 +236,8 @@ def _list_growths(geometry: FaceGeometry, amounts: Amounts) -> Basis | None:
         rows.append((middle, _MOUTH_REACH, _MOUTH_GROWTH * amounts["mouth"], 0.0))
     if not rows:
         return None
-    grow = np.array([row[2] for row in rows])
-    turn = np.array([row[3] for row in rows])
+    growths = np.array([row[2] for row in rows])
+    turns = np.array([row[3] for row in rows])
     # First rows carry the distance in x, then those with the distance in y:
     # dx = grow x - turn y, dy = grow y + turn x.
     x_first = np.repeat([True, False], len(rows))
@@ -234,8 +246,8 @@ def _list_growths(geometry: FaceGeometry, amounts: Amounts) -> Basis | None:
         np.tile(np.array([row[1] * eyes_px for row in rows]), 2),
         x_first,
         ~x_first,
-        np.concatenate([grow, -turn]),
-        np.concatenate([turn, grow]),
+        np.concatenate([growths, -turns]),
+        np.concatenate([turns, growths]),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import cv2
 import numpy as np
 
-from livefuse.pipeline.effects.beauty_canvas import blur_box, enlarge
+from livefuse.pipeline.effects.beauty_canvas import blur_box, clip, enlarge
 
 if TYPE_CHECKING:
     from livefuse.pipeline.effects.beauty_canvas import Buffers, Canvas, Floats
@@ -17,7 +17,8 @@ _SMOOTH_EPS: Final = 260.0
 _TONE_EPS: Final = 120.0
 _EVEN_MM: Final = 11.0
 _FOLDS_MM: Final = 9.0
-_WORK_TO_COARSE: Final = 0.5
+# What works within the tone mask.
+TONE_NAMES: Final = ("brighten", "whiten", "rosy", "warm", "contrast", "saturation")
 
 
 def smooth_skin(canvas: Canvas) -> None:
@@ -34,10 +35,12 @@ def smooth_skin(canvas: Canvas) -> None:
     variance = blur_box(luma * luma, side)
     variance -= mean * mean
     np.maximum(variance, 0.0, out=variance)
-    _fit_tone_mask(canvas, luma, mean, variance, side)
-    a = variance / (variance + np.float32(_SMOOTH_EPS * max(light * light, 0.15)))
-    b = mean - a * mean
-    a, b = blur_box(a, side), blur_box(b, side)
+    if canvas.amounts.has_any(*TONE_NAMES):
+        _fit_tone_mask(canvas, luma, mean, variance, side)
+    eps = np.float32(_SMOOTH_EPS * max(light * light, 0.15))
+    slope: Floats = variance / (variance + eps)
+    b = blur_box(mean - slope * mean, side)
+    a = blur_box(slope, side)
     canvas.smooth_luma = a * luma + b
     amount = canvas.amounts["smooth"]
     if amount > 0.0:
@@ -58,7 +61,7 @@ def _fit_tone_mask(canvas: Canvas, luma: Floats, mean: Floats, variance: Floats,
     offset = mask_mean - slope * mean
     fitted = blur_box(slope, side) * luma
     fitted += blur_box(offset, side)
-    np.clip(fitted, 0.0, 1.0, out=fitted)
+    clip(fitted, 0.0, 1.0)
     fitted *= np.minimum(canvas.masks.fade * 4.0, 1.0)
     canvas.masks.tone = fitted
 
@@ -94,8 +97,8 @@ def even_colour(canvas: Canvas) -> None:
         mean = cv2.blur(mean, (side, side), borderType=cv2.BORDER_REPLICATE)
     share = np.reciprocal(mean[..., 2])
     pull = skin * np.float32(0.8 * amount)
-    canvas.lift_u += np.clip(mean[..., 0] * share - u, -8.0, 8.0) * pull
-    canvas.lift_v += np.clip(mean[..., 1] * share - v, -8.0, 8.0) * pull
+    canvas.lift_u += clip(mean[..., 0] * share - u, -8.0, 8.0) * pull
+    canvas.lift_v += clip(mean[..., 1] * share - v, -8.0, 8.0) * pull
 
 
 def fill_folds(canvas: Canvas, weight: Floats) -> None:
@@ -105,7 +108,7 @@ def fill_folds(canvas: Canvas, weight: Floats) -> None:
         return
     side = canvas.geometry.count_coarse(_FOLDS_MM)
     around = blur_box(blur_box(canvas.smooth_luma, side), side)
-    gap = np.clip(around - canvas.smooth_luma, 0.0, 22.0)
+    gap = clip(around - canvas.smooth_luma, 0.0, 22.0)
     canvas.lift += gap * np.minimum(weight, 1.0) * canvas.masks.skin * np.float32(amount)
 
 
@@ -117,10 +120,10 @@ def lift_dark_circles(canvas: Canvas, weight: Floats) -> None:
     tone, smooth = canvas.tone, canvas.smooth_luma
     share = np.minimum(weight, 1.0) * canvas.masks.skin * np.float32(amount)
     cheek = measure_cheek(canvas)
-    canvas.lift += share * np.clip(0.75 * (cheek - smooth), 0.0, 26.0)
+    canvas.lift += share * clip((cheek - smooth) * np.float32(0.75), 0.0, 26.0)
     share *= np.float32(0.35 * tone.colourful)
-    canvas.lift_u += share * np.clip(np.float32(tone.u) - canvas.coarse_u, -6.0, 6.0)
-    canvas.lift_v += share * np.clip(np.float32(tone.v) - canvas.coarse_v, -6.0, 6.0)
+    canvas.lift_u += share * clip(np.float32(tone.u) - canvas.coarse_u, -6.0, 6.0)
+    canvas.lift_v += share * clip(np.float32(tone.v) - canvas.coarse_v, -6.0, 6.0)
 
 
 _CHEEKS: Final = np.array([50, 280, 205, 425])
@@ -131,4 +134,5 @@ def measure_cheek(canvas: Canvas) -> float:
     height, width = canvas.smooth_luma.shape
     at = np.rint(canvas.geometry.coarse[_CHEEKS]).astype(np.intp)
     rows, columns = np.clip(at[:, 1], 0, height - 1), np.clip(at[:, 0], 0, width - 1)
-    return float(np.sort(canvas.smooth_luma[rows, columns])[1:3].mean())
+    low, high = np.sort(canvas.smooth_luma[rows, columns])[1:3].tolist()
+    return float(low + high) / 2

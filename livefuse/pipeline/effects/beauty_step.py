@@ -10,7 +10,8 @@ from livefuse.pipeline.effects.beauty_amounts import (
     resolve_amounts,
     scale_amounts,
 )
-from livefuse.pipeline.effects.beauty_painter import BeautyPainter, Sitter
+from livefuse.pipeline.effects.beauty_painter import BeautyPainter
+from livefuse.pipeline.effects.beauty_sitter import Sitter
 
 if TYPE_CHECKING:
     from livefuse.config import BeautifyConfig

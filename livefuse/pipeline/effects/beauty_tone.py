@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import cv2
 import numpy as np
 
-from livefuse.pipeline.effects.beauty_canvas import blur_box, enlarge
+from livefuse.pipeline.effects.beauty_canvas import blur_box, clip, enlarge, look_up
+from livefuse.pipeline.effects.beauty_skin import TONE_NAMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from livefuse.pipeline.effects.beauty_canvas import Buffers, Canvas, Floats
     from livefuse.pipeline.effects.beauty_masks import SkinTone
 
-_TONE: Final = ("brighten", "whiten", "rosy", "warm", "contrast", "saturation")
 _LEVELS: Final = np.arange(256, dtype=np.float32)
 _NEUTRAL: Final = 128.0
 # A logarithmic curve that lifts the middle most and leaves black and white.
@@ -32,27 +32,26 @@ _WIDE_BLUR_EYES_PX: Final = 130.0
 def change_tone(canvas: Canvas) -> None:
     """Brighten, whiten, rosy, warm, contrast, saturation: all within the tone mask."""
     amounts, tone = canvas.amounts, canvas.tone
-    if not amounts.has_any(*_TONE):
+    if not amounts.has_any(*TONE_NAMES):
         return
     mask = canvas.masks.tone
     lift, strength = _create_curves(amounts, tone)
-    level = cv2.convertScaleAbs(canvas.smooth_luma)
-    canvas.lift += cv2.LUT(level, lift) * mask
-    gain = cv2.LUT(level, strength)
+    level = clip(canvas.smooth_luma + np.float32(0.5), 0.0, 255.0).astype(np.uint8)
+    canvas.lift += look_up(level, lift) * mask
+    gain = look_up(level, strength)
     fair = 1.0 - tone.cast
     pull = amounts["whiten"] * get_lightness(tone) * fair
     shift_u, shift_v = _shift_colour(amounts, tone)
-    gain_u, shift_u = gain - np.float32(0.22 * pull), shift_u + 0.22 * pull * (_FAIR_U - _NEUTRAL)
-    gain_v, shift_v = gain - np.float32(0.18 * pull), shift_v + 0.18 * pull * (_FAIR_V - _NEUTRAL)
     mask = mask * np.float32(tone.colourful)
-    for change, plane, slope, shift in (
-        (canvas.lift_u, canvas.coarse_u, gain_u, shift_u),
-        (canvas.lift_v, canvas.coarse_v, gain_v, shift_v),
+    for lift_by, plane, share, shift, fair_level in (
+        (canvas.lift_u, canvas.coarse_u, 0.22 * pull, shift_u, _FAIR_U),
+        (canvas.lift_v, canvas.coarse_v, 0.18 * pull, shift_v, _FAIR_V),
     ):
-        slope *= plane.astype(np.float32) - np.float32(_NEUTRAL)
-        slope += np.float32(shift)
-        slope *= mask
-        change += slope
+        change = gain - np.float32(share)
+        change *= plane.astype(np.float32) - np.float32(_NEUTRAL)
+        change += np.float32(shift + share * (fair_level - _NEUTRAL))
+        change *= mask
+        np.add(lift_by, change, out=lift_by)
 
 
 def get_lightness(tone: SkinTone) -> float:
@@ -91,7 +90,7 @@ def change_shine(canvas: Canvas) -> None:
     if amount == 0.0:
         return
     around = blur_box(canvas.smooth_luma, canvas.geometry.count_coarse(_SHINE_MM))
-    above = np.clip(canvas.smooth_luma - around, 0.0, 30.0)
+    above = clip(canvas.smooth_luma - around, 0.0, 30.0)
     canvas.lift += above * canvas.masks.skin * np.float32(0.9 * amount)
 
 
@@ -102,7 +101,7 @@ def clear_features(canvas: Canvas) -> None:
         return
     side = canvas.geometry.count_work(_CLARITY_MM)
     gap = canvas.luma - blur_box(blur_box(canvas.luma, side), side)
-    np.clip(gap, -35.0, 35.0, out=gap)
+    clip(gap, -35.0, 35.0)
     gap *= enlarge(weigh_features(canvas) * np.float32(0.26 * amount), canvas.grid.work)
     detail = canvas.get_detail()
     detail += gap
@@ -123,20 +122,19 @@ def sharpen(canvas: Canvas, extra: float, buffers: Buffers) -> None:
     amount = canvas.amounts["sharpen"] + extra
     if amount <= 0.0:
         return
-    weight = cv2.convertScaleAbs(weigh_features(canvas, 0.75), alpha=255.0)
-    rows, columns = _bound(weight, 2 * canvas.grid.k)
-    y = canvas.y[rows, columns]
+    weight = (weigh_features(canvas, 0.75) * np.float32(255)).astype(np.uint8)
+    scale = 2 * canvas.grid.k
+    rows, columns = bound_weight(weight)
+    y = canvas.y[
+        rows.start * scale : rows.stop * scale, columns.start * scale : columns.stop * scale
+    ]
     height, width = y.shape
     if not y.size:
         return
     blurred = buffers.get_bytes("blurred", height, width)
     _blur_fine(y, canvas.geometry.eyes_px, blurred)
-    scale = 2 * canvas.grid.k
-    part = weight[
-        rows.start // scale : rows.stop // scale, columns.start // scale : columns.stop // scale
-    ]
     large = buffers.get_bytes("weight", height, width)
-    cv2.resize(part, (width, height), dst=large, interpolation=cv2.INTER_LINEAR)
+    cv2.resize(weight[rows, columns], (width, height), dst=large, interpolation=cv2.INTER_LINEAR)
     up = buffers.get_bytes("up", height, width)
     cv2.subtract(y, blurred, dst=up)
     cv2.subtract(blurred, y, dst=blurred)
@@ -156,7 +154,7 @@ def _blur_fine(y: NDArray[np.uint8], eyes_px: float, out: NDArray[np.uint8]) -> 
         cv2.GaussianBlur(y, (5, 5), sigma, dst=out, borderType=cv2.BORDER_REPLICATE)
 
 
-def _bound(weight: NDArray[np.uint8], scale: int) -> tuple[slice, slice]:
-    """Return the part of the frame's px where `weight` is above 0, as rows and columns."""
+def bound_weight(weight: NDArray[np.uint8]) -> tuple[slice, slice]:
+    """Return the rows and columns within which `weight` is above 0."""
     x, y, width, height = cv2.boundingRect(weight)
-    return slice(y * scale, (y + height) * scale), slice(x * scale, (x + width) * scale)
+    return slice(y, y + height), slice(x, x + width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import cv2
@@ -10,13 +11,14 @@ import numpy as np
 from livefuse.pipeline.effects.beauty_shape import compute_field, create_basis
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from livefuse.pipeline.effects.beauty_amounts import Amounts
     from livefuse.pipeline.effects.beauty_canvas import Buffers, Floats
     from livefuse.pipeline.effects.beauty_geometry import FaceGeometry
 
-    import numpy.typing as npt
-
 _STILL_PX: Final = 1 / 64
+_NO_MAP: Final = np.empty((0, 0), np.float32)
 _RIM_MM: Final = 6.0
 
 
@@ -53,18 +55,21 @@ def plan_warp(
     )
     field *= (fade * _ramp_at_rim(geometry, size))[..., None]
     field *= np.float32(cell)
-    moves = np.abs(field).max(axis=2)
-    moving = (moves > _STILL_PX).astype(np.uint8)
+    moves = field[..., 0] ** 2
+    moves += field[..., 1] ** 2
+    moving = (moves > np.float32(_STILL_PX**2)).view(np.uint8)
     x, y, width, height = cv2.boundingRect(moving)
     if not width or not height:
         return None
-    wider = _surround(field, x, y, width, height)
+    inner = field[y : y + height, x : x + width]
+    wider = np.empty((height + 2, width + 2, 2), np.float32)
+    cv2.copyMakeBorder(inner, 1, 1, 1, 1, cv2.BORDER_REPLICATE, dst=wider)
     nodes_x = (np.arange(x - 1, x + width + 1, dtype=np.float32) + 0.5) * cell - 0.5
     nodes_y = (np.arange(y - 1, y + height + 1, dtype=np.float32) + 0.5) * cell - 0.5
     sources = np.empty_like(wider)
     np.subtract(nodes_x[None, :], wider[..., 0], out=sources[..., 0])
     np.subtract(nodes_y[:, None], wider[..., 1], out=sources[..., 1])
-    return Warp(sources, x, y, width, height, float(moves.max()))
+    return Warp(sources, x, y, width, height, math.sqrt(float(moves.max())))
 
 
 def _ramp_at_rim(geometry: FaceGeometry, size: tuple[int, int]) -> Floats:
@@ -76,14 +81,8 @@ def _ramp_at_rim(geometry: FaceGeometry, size: tuple[int, int]) -> Floats:
         places = (np.arange(length // (2 * grid.k), dtype=np.float32) + 0.5) * (2 * grid.k)
         last = min(length, end - start)
         ramps.append(np.clip(np.minimum(places - grid.k, last - grid.k - places) / reach, 0.0, 1.0))
-    return ramps[1][:, None] * ramps[0][None, :]
-
-
-def _surround(field: Floats, x: int, y: int, width: int, height: int) -> Floats:
-    """Return the part of `field` with one cell more on each side, repeated where there is none."""
-    rows = np.clip(np.arange(y - 1, y + height + 1), 0, field.shape[0] - 1)
-    columns = np.clip(np.arange(x - 1, x + width + 1), 0, field.shape[1] - 1)
-    return np.ascontiguousarray(field[rows[0] : rows[-1] + 1][rows - rows[0]][:, columns])
+    ramp: Floats = ramps[1][:, None] * ramps[0][None, :]
+    return ramp
 
 
 def warp_planes(planes: list[npt.NDArray[np.uint8]], warp: Warp, k: int, buffers: Buffers) -> None:
@@ -114,6 +113,6 @@ def _move(
 ) -> None:
     height, width = sources.shape[:2]
     moved = buffers.get_bytes("moved", height, width)
-    cv2.remap(plane, sources, None, cv2.INTER_LINEAR, dst=moved, borderMode=cv2.BORDER_REPLICATE)
+    cv2.remap(plane, sources, _NO_MAP, cv2.INTER_LINEAR, dst=moved, borderMode=cv2.BORDER_REPLICATE)
     top, left = warp.y * cell, warp.x * cell
     plane[top : top + height, left : left + width] = moved
