@@ -25,6 +25,7 @@ from livefuse.config.faces import (
     SwapConfig,
     TrackConfig,
 )
+from livefuse.config.load import LADDER, GovernorConfig, Rung
 from livefuse.config.media import (
     AudioConfig,
     EncodeConfig,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "LADDER",
     "AlignConfig",
     "AudioConfig",
     "BackgroundConfig",
@@ -52,6 +54,7 @@ __all__ = [
     "DetectConfig",
     "EncodeConfig",
     "EnhanceConfig",
+    "GovernorConfig",
     "HttpConfig",
     "IdentifyConfig",
     "IngestConfig",
@@ -65,6 +68,7 @@ __all__ = [
     "RecordConfig",
     "RingConfig",
     "RtmpConfig",
+    "Rung",
     "SafetyConfig",
     "SwapConfig",
     "TrackConfig",
@@ -89,6 +93,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     enhance: EnhanceConfig = EnhanceConfig()
     mask: MaskConfig = MaskConfig()
     blur: BlurConfig = BlurConfig()
+    governor: GovernorConfig = GovernorConfig()
     encode: EncodeConfig = EncodeConfig()
     mark: MarkConfig = MarkConfig()
     audio: AudioConfig = AudioConfig()

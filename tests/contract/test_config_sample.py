@@ -28,7 +28,7 @@ def test_the_sample_lists_every_key_in_the_codes_order():
 
 
 def test_every_key_and_section_has_a_line_of_why():
-    lines = SAMPLE.read_text("utf-8").splitlines()
+    lines = [line.strip() for line in SAMPLE.read_text("utf-8").splitlines()]
     bare = [
         line
         for before, line in zip(["", *lines], lines, strict=False)

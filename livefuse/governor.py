@@ -1,0 +1,201 @@
+"""Load to rung: the pipeline lightens itself when a frame's work does not fit into its time.
+
+Pure: costs, queue delays and the time come in, a decision goes out; the same calls give the same
+decisions. Two means, as measured against others in tests/governor:
+
+    the ladder   slow. Predicts what each rung needs from averages of the stages' costs, goes down
+                 straight to the rung that fits, up one at a time and with growing patience
+    the frame    fast. Skips enhance on a frame that would come late
+
+Down when need > 0.92 of the budget for 150 ms; a standing queue (its smallest delay over 200 ms
+above 40 ms) is one more rung down. Up when the rung above needs < 0.80 and 3 s have passed; an
+upgrade that does not hold for 6 s doubles that wait, to 30 s at most, halved after 30 quiet
+seconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from livefuse.clock import NS_PER_MS, NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from livefuse.config import GovernorConfig, Rung
+
+_SMOOTHING: Final = 0.15
+_OUTLIER: Final = 2.0  # a sample counts at most as twice the average
+_DOWN_AT: Final = 0.92
+_DOWN_AFTER_NS: Final = 150 * NS_PER_MS
+_UP_AT: Final = 0.80
+_UP_AFTER_NS: Final = 3 * NS_PER_S
+_UP_AFTER_MAX_NS: Final = 30 * NS_PER_S
+_MUST_HOLD_NS: Final = 6 * NS_PER_S
+_QUIET_NS: Final = 30 * NS_PER_S
+_QUEUE_WINDOW_NS: Final = 200 * NS_PER_MS
+_QUEUE_LIMIT_MS: Final = 40.0
+_LATE_FRAMES: Final = 2.0
+_DEVICE_STAGE: Final = "align"  # runs on all rungs but the last, so it tells how fast the device is
+
+
+class Decision(NamedTuple):
+    """Which rung holds, and why it changed with this frame; `reason` is empty when it did not."""
+
+    rung: int
+    reason: str = ""
+    is_downgrade: bool = False
+
+
+class GovernorStatistics(NamedTuple):
+    """Counts since the start."""
+
+    rung: int
+    name: str
+    downgrades: int
+    upgrades: int
+
+
+class Governor:
+    """One job's ladder. One thread; `rungs` run from everything (0) to the least."""
+
+    def __init__(self, config: GovernorConfig, frame_ms: float) -> None:
+        """`frame_ms` is the time between two frames of the source: the budget of each."""
+        self._rungs: Sequence[Rung] = config.rungs
+        self._frame_ms = frame_ms
+        self._costs: dict[str, float] = {}
+        self._rung = 0
+        self._over_since_ns: int | None = None
+        self._changed_ns: int | None = None
+        self._upgraded_ns: int | None = None
+        self._wait_ns = _UP_AFTER_NS
+        self._delays: deque[tuple[int, float]] = deque()
+        self._downgrades = self._upgrades = 0
+
+    @property
+    def rung(self) -> int:
+        """The rung that holds."""
+        return self._rung
+
+    def statistics(self) -> GovernorStatistics:
+        """Return a snapshot."""
+        name = self._rungs[self._rung].name
+        return GovernorStatistics(self._rung, name, self._downgrades, self._upgrades)
+
+    def note_frame(
+        self, now_ns: int, costs_ms: Mapping[str, float], queue_delay_ms: float
+    ) -> Decision:
+        """Take what a frame cost, by stage, and how long it had waited; decide for the next.
+
+        A stage that did not run is left out of `costs_ms`: `detect` only when the network looked.
+        """
+        for stage, cost_ms in costs_ms.items():
+            self._note_cost(stage, cost_ms)
+        self._note_delay(now_ns, queue_delay_ms)
+        if self._changed_ns is None:
+            self._changed_ns = now_ns
+        self._calm_down(now_ns)
+        reason = self._find_overload(now_ns)
+        if reason:
+            return self._go_down(now_ns, reason)
+        if self._may_go_up(now_ns):
+            return self._go_up(now_ns)
+        return Decision(self._rung)
+
+    def must_skip_enhance(self, delay_ms: float) -> bool:
+        """Say whether a frame that is `delay_ms` old would come late with its enhance."""
+        service = sum(self._costs.values())
+        return delay_ms + service > _LATE_FRAMES * self._frame_ms
+
+    def predict_ms(self, rung: int) -> float:
+        """Return what a frame needs on `rung`, by the averages so far."""
+        return sum(
+            cost * get_share(self._rungs[rung], stage) for stage, cost in self._costs.items()
+        )
+
+    def _note_cost(self, stage: str, cost_ms: float) -> None:
+        known = self._costs.get(stage)
+        if known is None:
+            self._costs[stage] = cost_ms
+            return
+        capped = min(cost_ms, _OUTLIER * max(known, 0.1))
+        new = known + _SMOOTHING * (capped - known)
+        if stage == _DEVICE_STAGE:
+            self._follow_device(new / max(known, 0.1))
+        self._costs[stage] = new
+
+    def _follow_device(self, factor: float) -> None:
+        """A stage that is off gets slower and faster with the device, as those that run do."""
+        for stage, cost in self._costs.items():
+            if get_share(self._rungs[self._rung], stage) == 0.0:
+                self._costs[stage] = cost * factor
+
+    def _note_delay(self, now_ns: int, delay_ms: float) -> None:
+        self._delays.append((now_ns, delay_ms))
+        while now_ns - self._delays[0][0] > _QUEUE_WINDOW_NS:
+            self._delays.popleft()
+
+    def _find_overload(self, now_ns: int) -> str:
+        if self._rung == len(self._rungs) - 1:
+            return ""
+        if self.predict_ms(self._rung) <= _DOWN_AT * self._frame_ms:
+            self._over_since_ns = None
+        elif self._over_since_ns is None:
+            self._over_since_ns = now_ns
+        elif now_ns - self._over_since_ns >= _DOWN_AFTER_NS:
+            return "deadline"
+        return "queue_delay" if self._has_standing_queue(now_ns) else ""
+
+    def _has_standing_queue(self, now_ns: int) -> bool:
+        is_whole = now_ns - self._delays[0][0] >= _QUEUE_WINDOW_NS * 0.8
+        return is_whole and min(delay for _, delay in self._delays) > _QUEUE_LIMIT_MS
+
+    def _go_down(self, now_ns: int, reason: str) -> Decision:
+        target = self._rung + 1
+        if reason == "deadline":
+            fits = (
+                rung
+                for rung in range(target, len(self._rungs))
+                if self.predict_ms(rung) <= _DOWN_AT * self._frame_ms
+            )
+            target = next(fits, len(self._rungs) - 1)
+        if self._upgraded_ns is not None and now_ns - self._upgraded_ns < _MUST_HOLD_NS:
+            self._wait_ns = min(2 * self._wait_ns, _UP_AFTER_MAX_NS)
+        self._upgraded_ns = None
+        self._change(now_ns, target)
+        self._downgrades += 1
+        return Decision(self._rung, reason, is_downgrade=True)
+
+    def _may_go_up(self, now_ns: int) -> bool:
+        if self._rung == 0 or self._changed_ns is None:
+            return False
+        if now_ns - self._changed_ns < self._wait_ns:
+            return False
+        return self.predict_ms(self._rung - 1) < _UP_AT * self._frame_ms
+
+    def _go_up(self, now_ns: int) -> Decision:
+        self._change(now_ns, self._rung - 1)
+        self._upgraded_ns = now_ns
+        self._upgrades += 1
+        return Decision(self._rung, "head_room")
+
+    def _change(self, now_ns: int, rung: int) -> None:
+        self._rung = rung
+        self._changed_ns = now_ns
+        self._over_since_ns = None
+        self._delays.clear()
+
+    def _calm_down(self, now_ns: int) -> None:
+        """After a quiet while an upgrade is tried sooner again."""
+        if self._changed_ns is not None and now_ns - self._changed_ns >= _QUIET_NS:
+            self._wait_ns = max(self._wait_ns // 2, _UP_AFTER_NS)
+
+
+def get_share(rung: Rung, stage: str) -> float:
+    """Return the part of the frames on which `stage` runs on `rung`."""
+    if rung.cover_only:
+        return 0.0
+    if stage == "detect":
+        return 1.0 / rung.detect_every
+    return {"enhance": rung.enhance_share, "swap": rung.swap_share}.get(stage, 1.0)

@@ -1,0 +1,142 @@
+"""The ladder: down when it must, up when it may, and the same every time."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from livefuse.clock import NS_PER_MS, NS_PER_S
+from livefuse.config import LADDER, GovernorConfig
+from livefuse.governor import Governor, get_share
+
+FRAME_MS = 1000 / 30
+FRAME_NS = int(FRAME_MS * NS_PER_MS)
+LIGHT = {"detect": 4.0, "align": 4.0, "swap": 5.0, "enhance": 5.0}
+HEAVY = {"detect": 9.0, "align": 6.0, "swap": 10.0, "enhance": 130.0}  # 4 x the budget
+
+
+class Run:
+    """Feeds a governor frame after frame; what a rung leaves out costs nothing."""
+
+    def __init__(self):
+        self.governor = Governor(GovernorConfig(), FRAME_MS)
+        self.now_ns = 0
+        self.decisions = []
+
+    def feed(self, costs, seconds, delay_ms=0.0):
+        for _ in range(round(30 * seconds)):
+            rung = LADDER[self.governor.rung]
+            paid = {stage: ms for stage, ms in costs.items() if get_share(rung, stage) > 0}
+            self.now_ns += FRAME_NS
+            decision = self.governor.note_frame(self.now_ns, paid, delay_ms)
+            if decision.reason:
+                self.decisions.append((self.now_ns / NS_PER_S, decision))
+        return self.governor.rung
+
+
+def test_what_fits_stays():
+    run = Run()
+    assert run.feed(LIGHT, 30) == 0
+    assert run.decisions == []
+
+
+def test_down_within_a_second_straight_to_the_rung_that_fits():
+    """C09: enhance costs four times the budget: it goes, nothing else does."""
+    run = Run()
+    run.feed(LIGHT, 5)
+    begin_s = run.now_ns / NS_PER_S
+    run.feed(HEAVY, 1)
+    assert LADDER[run.governor.rung].name == "enhance_off"
+    at_s, decision = run.decisions[0]
+    assert at_s - begin_s < 1.0
+    assert decision == (2, "deadline", True)
+
+
+def test_back_within_ten_seconds_of_the_loads_end():
+    run = Run()
+    run.feed(LIGHT, 5)
+    slow = {stage: 3 * ms for stage, ms in LIGHT.items()}
+    run.feed(slow, 5)
+    assert run.governor.rung > 0
+    run.feed(LIGHT, 10)
+    assert run.governor.rung == 0
+
+
+def test_an_upgrade_that_does_not_hold_makes_the_next_one_wait_longer():
+    run = Run()
+    run.feed(LIGHT, 2)
+    run.feed(HEAVY, 120)
+    waits = [
+        later[0] - earlier[0]
+        for earlier, later in zip(run.decisions, run.decisions[1:], strict=False)
+        if earlier[1].is_downgrade and not later[1].is_downgrade
+    ]
+    assert waits == sorted(waits)
+    assert len(run.decisions) <= 30
+
+
+def test_a_standing_queue_goes_down_one_rung_whatever_is_predicted():
+    run = Run()
+    run.feed(LIGHT, 0.5, delay_ms=60.0)
+    assert run.governor.rung >= 1
+    assert run.decisions[0][1] == (1, "queue_delay", True)
+
+
+def test_one_late_frame_is_no_standing_queue():
+    run = Run()
+    run.feed(LIGHT, 1)
+    run.feed(LIGHT, 0.1, delay_ms=60.0)
+    run.feed(LIGHT, 1)
+    assert run.decisions == []
+
+
+def test_a_single_burst_changes_nothing():
+    run = Run()
+    run.feed(LIGHT, 2)
+    run.feed(HEAVY, 1 / 30)
+    run.feed(LIGHT, 5)
+    assert run.governor.rung == 0
+
+
+def test_the_last_rung_is_the_last():
+    run = Run()
+    hopeless = dict.fromkeys(LIGHT, 500.0)
+    assert run.feed(hopeless, 60, delay_ms=500.0) == len(LADDER) - 1
+
+
+def test_a_frame_that_would_be_late_goes_without_enhance():
+    run = Run()
+    run.feed(LIGHT, 1)
+    assert not run.governor.must_skip_enhance(10.0)
+    assert run.governor.must_skip_enhance(60.0)
+
+
+def test_what_is_off_gets_slower_with_the_device():
+    run = Run()
+    run.feed(HEAVY, 3)
+    before = run.governor.predict_ms(0)
+    run.feed({stage: 2 * ms for stage, ms in HEAVY.items()}, 3)
+    assert run.governor.predict_ms(0) > 1.5 * before
+
+
+@pytest.mark.parametrize("name", [rung.name for rung in LADDER])
+def test_each_rung_needs_no_more_than_the_one_above(name):
+    index = [rung.name for rung in LADDER].index(name)
+    governor = Governor(GovernorConfig(), FRAME_MS)
+    governor.note_frame(1, LIGHT, 0.0)
+    assert index == 0 or governor.predict_ms(index) <= governor.predict_ms(index - 1)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 200), st.floats(0, 200), st.floats(0, 300)), min_size=1, max_size=300
+    )
+)
+def test_the_same_calls_give_the_same_decisions(frames):
+    one, other = (Governor(GovernorConfig(), FRAME_MS) for _ in range(2))
+    for index, (align, enhance, delay) in enumerate(frames):
+        costs = {"align": align, "enhance": enhance}
+        decision = one.note_frame(index * FRAME_NS, costs, delay)
+        assert decision == other.note_frame(index * FRAME_NS, costs, delay)
+        assert 0 <= decision.rung < len(LADDER)
+    assert one.statistics() == other.statistics()
