@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from livefuse.beauty import check_beautify
 from livefuse.errors import TokenError
 from livefuse.token.operations import GENERATING, check_operations
 from livefuse.token.parameters import Parameters
@@ -137,6 +138,7 @@ def _check_weight(token: Token) -> None:
 
 def _check_choice(token: Token) -> None:
     operations, parameters = token.operations, token.parameters
+    check_beautify(parameters.beautify)
     if parameters.select in {"id", "reference"} and not parameters.people:
         raise TokenError(
             f"select={parameters.select} without people", hint="list whom it means in people"

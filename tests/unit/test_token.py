@@ -115,7 +115,7 @@ _JSON = st.recursive(
 )
 
 
-@given(st.dictionaries(st.text(max_size=8).map("x-".__add__), _JSON, max_size=4), st.floats(-1, 1))
+@given(st.dictionaries(st.text(max_size=8).map("x-".__add__), _JSON, max_size=4), st.floats(0, 1))
 def test_whatever_is_carried_along_comes_back(foreign, amount):
     """R1, R13"""
     token = create(extensions=foreign, parameters=Parameters(beautify={"slim": amount}))
@@ -229,6 +229,8 @@ MANY: dict[str, float | str] = {f"p{i:02}": "x" * 60 for i in range(64)}
         ({"parameters": Parameters(blend_ratio=float("nan"))}, "blend_ratio"),
         ({"parameters": Parameters(select="biggest")}, "biggest"),  # type: ignore[arg-type]
         ({"parameters": Parameters(beautify={"slim": 1.5})}, "beautify"),
+        ({"parameters": Parameters(beautify={"smoth": 0.5})}, "did you mean smooth"),
+        ({"parameters": Parameters(beautify={"smooth": -0.5})}, "smooth is out of range"),
         ({"parameters": Parameters(people=("a" * 65,), select="id")}, "people"),
         ({"parameters": Parameters(people=("a",) * 33, select="id")}, "people"),
         ({"parameters": Parameters(beautify=MANY)}, "bytes.*parameters.beautify is the largest"),

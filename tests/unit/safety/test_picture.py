@@ -33,7 +33,8 @@ def test_each_kind_is_measured_and_read(kind):
     data = KINDS[kind]
     assert measure_picture(data) == (96, 80)
     rgb = read_picture(data)
-    assert (rgb.shape, rgb.dtype) == ((80, 96, 3), np.uint8)
+    assert rgb.shape == (80, 96, 3)
+    assert rgb.dtype == np.uint8
     red, green, blue = rgb[20, 70].tolist()
     assert abs(red - 90) < 12
     assert abs(green - 20) < 12
