@@ -14,7 +14,6 @@ from livefuse.errors import ConfigError
 from livefuse.geometry import measure_radius
 from livefuse.pipeline.effects import enhance_network
 from livefuse.pipeline.effects.enhance_classical import create_classical_enhancer
-from livefuse.pipeline.effects.enhance_classical import create_classical_enhancer
 from livefuse.pipeline.effects.enhance_network import create_network_enhancer
 
 if TYPE_CHECKING:
