@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
     dropped_share: float
     enhanced_share: float
     flaps_per_min: float
-    changes: int
+    changes: float
 
 
 def create_profile(seed: int, seconds: int = 120) -> Profile:
