@@ -238,7 +238,8 @@ def test_rows_say_how_each_detector_is_fed(sessions):
     ],
 )
 def test_a_picture_keeps_its_aspect_within_the_canvas(size, canvas, expected):
-    assert fit_within(*size, canvas) == expected
+    width, height = size
+    assert fit_within(width, height, canvas) == expected
 
 
 def create_levels(size=(64, 64)):
