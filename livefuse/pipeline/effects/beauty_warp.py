@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from livefuse.pipeline.effects.beauty_geometry import FaceGeometry
 
 _STILL_PX: Final = 1 / 64
-_NO_MAP: Final = np.empty((0, 0), np.float32)
 _RIM_MM: Final = 6.0
 
 
@@ -113,6 +112,8 @@ def _move(
 ) -> None:
     height, width = sources.shape[:2]
     moved = buffers.get_bytes("moved", height, width)
-    cv2.remap(plane, sources, _NO_MAP, cv2.INTER_LINEAR, dst=moved, borderMode=cv2.BORDER_REPLICATE)
+    cv2.remap(  # type: ignore[call-overload] # the stubs ask for a second map, which there is none of
+        plane, sources, None, cv2.INTER_LINEAR, dst=moved, borderMode=cv2.BORDER_REPLICATE
+    )
     top, left = warp.y * cell, warp.x * cell
     plane[top : top + height, left : left + width] = moved
