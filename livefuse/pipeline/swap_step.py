@@ -52,8 +52,9 @@ class SourceKeeper:
     def __init__(self, context: StepContext, create: Callable[[], Swapper]) -> None:
         self._context = context
         self._create = create
-        self._wanted = ""
-        self._coming: Future[Swapper] | None = None
+        self._shown = ""
+        self._refused = ""
+        self._coming: tuple[str, Future[Swapper]] | None = None
         self.swapper: Swapper | None = None
         self.problem = ""
 
@@ -79,23 +80,28 @@ class SourceKeeper:
             LivefuseError: the source cannot be used.
         """
         self.swapper = self.build(face_id)
-        self._wanted, self.problem = face_id, ""
+        self._shown, self._refused, self.problem = face_id, "", ""
 
     def follow(self, face_id: str) -> None:
-        """Take over what has become ready; have another source made ready when it is wanted."""
-        if self._coming is None and face_id != self._wanted:
-            self._wanted = face_id
-            self._coming = self._context.aside.submit(self.build, face_id)
-        if self._coming is None or not self._coming.done():
+        """Have another source made ready when it is wanted; take it over once it is.
+
+        One that is no longer wanted by then is not shown; one that was refused is tried once.
+        """
+        if face_id == self._shown:
+            self._refused = self.problem = ""
+        if self._coming is None and face_id not in (self._shown, self._refused):
+            self._coming = face_id, self._context.aside.submit(self.build, face_id)
+        if self._coming is None or not self._coming[1].done():
             return
-        coming, self._coming = self._coming, None
+        (name, coming), self._coming = self._coming, None
+        if name != face_id:
+            return
         error = coming.exception()
         if error is None:
-            self.swapper, self.problem = coming.result(), ""
-        elif isinstance(error, LivefuseError):
-            self.problem = error.message
-        else:
-            self.problem = str(error) or type(error).__name__
+            self.swapper, self._shown, self._refused, self.problem = coming.result(), name, "", ""
+            return
+        self._refused = name
+        self.problem = error.message if isinstance(error, LivefuseError) else type(error).__name__
 
 
 class SwapStep:

@@ -13,6 +13,7 @@ import pytest
 from livefuse.config import Config
 from livefuse.errors import ConfigError
 from livefuse.frame import create_frame
+from livefuse.geometry import create_matrix
 from livefuse.pipeline.aside import InlineExecutor
 from livefuse.pipeline.effects.enhance_network import create_network_enhancer
 from livefuse.pipeline.effects.tiles import run_tiles
@@ -71,8 +72,9 @@ def create_state(face, frame=None, **parameters):
 
 
 def crop_rgb(frame, face, template, size):
-    matrix = fit_template(get_landmarks(face, 5), template, size)
-    matrix = np.array([[matrix.a, -matrix.b, matrix.tx], [matrix.b, matrix.a, matrix.ty]])
+    points = get_landmarks(face, 5)
+    assert points is not None
+    matrix = create_matrix(fit_template(points, template, size))
     crop = cv2.warpAffine(read_bgr(frame), matrix, (size, size))
     return crop[..., ::-1].transpose(2, 0, 1).astype(np.float32) / 255
 
@@ -143,12 +145,17 @@ def test_tiles_leave_no_joint(size):
     assert set(shapes) == {(1, 3, 256, 256)}
 
 
-def test_a_gain_is_used_again_without_a_run(sessions, scene):
+def test_a_gain_is_used_again_without_a_run(sessions, scene, monkeypatch):
     _, face = scene
     enhancer = create_network_enhancer(create_context(sessions, model="gfpgan_1.4"))
     calls = []
-    run = enhancer._network.run
-    enhancer._run = lambda blob: calls.append(1) or run({"input": blob})[0]
+    run = enhancer._run
+
+    def count(blob):
+        calls.append(blob.shape)
+        return run(blob)
+
+    monkeypatch.setattr(enhancer, "_run", count)
     first = create_state(face)
     enhancer.enhance(first, face, 1.0, reuse=True)  # nothing is kept yet: it runs
     again = create_state(face)

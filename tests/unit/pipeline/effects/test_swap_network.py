@@ -171,11 +171,12 @@ def read_source(sessions, name, kind, picture, portrait):
     return vector @ draw_paint(name)
 
 
-def compute_expected(sessions, name, frame, face, picture, portrait):
+def compute_expected(sessions, name, scene, picture, portrait):
     """Return the swapped crop, RGB 0..1, and the crop's matrix, by the table alone."""
-    size, template, (mean, std), kind, (scale, offset) = ROWS[name]
+    frame, face = scene
+    size, template, norm, kind, (scale, offset) = ROWS[name]
     crop, matrix = crop_rgb(read_bgr(frame), get_landmarks(face, 5), template, size)
-    mean, std, gains = (np.array(v, np.float32).reshape(3, 1, 1) for v in (mean, std, GAINS))
+    mean, std, gains = (np.array(v, np.float32).reshape(3, 1, 1) for v in (*norm, GAINS))
     told = read_source(sessions, name, kind, picture, portrait)
     output = (crop - mean) / std * gains + 0.2 * np.tanh(told).reshape(3, 1, 1)
     dots = draw_dots(template, size, scale=2.0 if mean[0] == std[0] == 0.5 else 1.0)
@@ -191,7 +192,7 @@ def test_the_table_has_every_swapper():
 def test_a_swapper_is_fed_and_read_as_the_table_has_it(sessions, scene, picture, portrait, name):
     """R18."""
     swapped = swap(sessions, scene, picture, portrait, name)
-    expected, matrix = compute_expected(sessions, name, *scene, picture, portrait)
+    expected, matrix = compute_expected(sessions, name, scene, picture, portrait)
     size = expected.shape[1]
     seen = cv2.warpAffine(read_bgr(swapped), matrix, (size, size)).astype(np.float32) / 255
     before, _ = crop_rgb(read_bgr(scene[0]), get_landmarks(scene[1], 5), ROWS[name][1], size)
