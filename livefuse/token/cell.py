@@ -22,6 +22,16 @@ class TokenCell:
         """Return the current token; never waits."""
         return self._token
 
+    def lease(self, now_epoch_s: float) -> Token:
+        """Return the current token for work that goes on: it is renewed when half its time is over.
+
+        Waits only then, at most for another thread's update.
+        """
+        token = self._token
+        if now_epoch_s - token.timestamp <= token.ttl_s / 2:
+            return token
+        return self.update(lambda current: current.renew(now_epoch_s))
+
     def update(self, change: Callable[[Token], Token]) -> Token:
         """Replace the token by `change(token)`; concurrent updates follow one another.
 

@@ -108,6 +108,18 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             self, timestamp=now_epoch_s, ttl_s=self.ttl_s if ttl_s is None else ttl_s
         )
 
+    def create_frame_token(self, target_face: str, now_epoch_s: float, ttl_s: float) -> Token:
+        """Return one frame's own copy of a job's token: it lives as long as the frame's deadline.
+
+        `target_face` is the frame's handle in the pool, slot:turn.
+
+        Raises:
+            TokenError: that is no handle but a picture or a path.
+        """
+        return msgspec.structs.replace(
+            self, target_face=target_face, timestamp=now_epoch_s, ttl_s=ttl_s
+        )
+
     def is_expired(self, now_epoch_s: float) -> bool:
         """Say whether `ttl_s` has passed since `timestamp`."""
         return now_epoch_s > self.timestamp + self.ttl_s

@@ -72,6 +72,28 @@ def test_a_change_that_fails_leaves_the_token():
     assert cell.update(lambda token: token.update_state("next", at=1)).state == "next"
 
 
+def test_a_running_job_s_token_never_expires():
+    """R8"""
+    cell = TokenCell(create_token(["detect"], now_epoch_s=1000.0, ttl_s=10.0))
+    token = first = cell.get()
+    assert cell.lease(1005.0) is first
+    for now in range(1006, 1100):
+        token = cell.lease(float(now))
+        assert not token.is_expired(now + 5.0)
+        assert token is cell.get()
+    assert (token.request_id, token.ttl_s) == (first.request_id, 10.0)
+
+
+def test_a_frame_s_token_ends_with_its_deadline():
+    """R8, R11"""
+    job = create_token(["detect"], now_epoch_s=1000.0)
+    frame = job.create_frame_token("3:41", 1200.0, 0.033)
+    assert (frame.target_face, frame.request_id) == ("3:41", job.request_id)
+    assert not frame.is_expired(1200.03)
+    assert frame.is_expired(1200.04)
+    assert (job.target_face, job.timestamp) == ("", 1000.0)
+
+
 @pytest.fixture
 def clock():
     return ManualClock()
