@@ -61,7 +61,7 @@ _EAR: Final = np.array(
 def draw_fox() -> Drawing:
     """Return the drawing."""
     canvas = Canvas()
-    shape = create_shape((Ring(0.09, 0.06, 0.05, 0.05), Ring(0.17, 0.13, 0.10, 0.16)), (_EAR,))
+    shape = create_shape((Ring(0.10, 0.08, 0.05, 0.05), Ring(0.21, 0.20, 0.13, 0.17)), (_EAR,))
     _, y = canvas.get_places()
     canvas.rgb[:] = _ORANGE
     canvas.rgb *= np.clip(1.0 + 0.18 * (y + 0.1), 0.82, 1.08)[..., None]
@@ -77,7 +77,7 @@ def draw_fox() -> Drawing:
     _draw_muzzle(canvas)
     gloss = Gloss(form=0.55, wearer=0.6, sigma=0.09, spots=((-0.3, -0.5, 0.35, 14.0),), rim=16.0)
     mouth = MouthStyle((52, 14, 20), tongue=(226, 104, 112), fangs=(255, 252, 244))
-    return Drawing(canvas.finish(), shape, _EYE, mouth, gloss)
+    return Drawing(canvas.finish(), shape, _EYE, mouth, gloss, coat=(70, 92, 78))
 
 
 def _flip(points: object, side: float) -> np.ndarray:
@@ -86,7 +86,8 @@ def _flip(points: object, side: float) -> np.ndarray:
 
 
 def _draw_ear(canvas: Canvas, side: float) -> None:
-    outline = bend(_flip(_EAR[1:] * (0.985, 0.99, 1), side), steps=8)
+    foot = _EAR[0]
+    outline = bend(_flip(foot + (_EAR[1:] - foot) * (0.93, 0.95, 1), side), steps=8)
     canvas.show(canvas.fill_polygon(outline, 0.002))
     canvas.paint(canvas.fill_polygon(outline, 0.004), _RUST)
     tip = _flip([(-0.56, -0.80), (-0.46, -1.09), (-0.30, -0.88), (-0.42, -0.84)], side)
@@ -96,34 +97,47 @@ def _draw_ear(canvas: Canvas, side: float) -> None:
     core = _flip([(-0.42, -0.46), (-0.44, -0.64), (-0.42, -0.82), (-0.33, -0.70), (-0.25, -0.56)], side)
     canvas.paint(canvas.fill_polygon(bend(core, closed=True), 0.03), (238, 196, 178), 0.85)
     rng = np.random.default_rng(3)
-    for _ in range(26):
-        start = np.array([-0.37, -0.47]) + rng.normal(0, (0.055, 0.02))
-        end = start + (rng.normal(-0.02, 0.035), -0.12 - 0.10 * rng.random())
-        line = bend(_flip([start, (start + end) / 2 + (0.01, 0), end], side), steps=5)
-        canvas.paint(canvas.draw_line(line, 0.007, 0.002), _CREAM, 0.55)
+    for _ in range(34):
+        start = np.array([-0.35, -0.47]) + rng.normal(0, (0.05, 0.02))
+        end = start + (rng.normal(-0.03, 0.02), -0.08 - 0.12 * rng.random())
+        line = bend(_flip([start, (start + end) / 2 + (0.008, 0), end], side), steps=5)
+        canvas.paint(canvas.draw_line(line, 0.010, 0.005), _CREAM, 0.35)
 
 
 def _draw_head(canvas: Canvas) -> None:
     """Make the head opaque up to a furry edge."""
     middle = np.array([0.0, 0.06])
-    oval = bend(get_points(OVAL), closed=True, steps=8)
+    oval = bend(get_points(OVAL), closed=True, steps=12)
     away = oval - middle
     length = np.hypot(away[:, 0], away[:, 1])[:, None]
     direction = away / length
     count = len(oval)
     rng = np.random.default_rng(5)
-    # Tufts: longest at the cheeks, a third of that at the top.
-    low = np.clip((oval[:, 1] - 0.0) / 0.35, 0, 1) * np.clip(np.abs(oval[:, 0]) / 0.3, 0, 1)
-    reach = 0.055 + 0.055 * low + 0.05 * np.clip(-oval[:, 1] - 0.2, 0, 0.3)
-    teeth = np.tile([0.0, 0.35, 1.0, 0.45], count)[:count]
-    tuft = (0.018 + 0.035 * low) * (0.7 + 0.6 * rng.random(count))
-    edge = oval + direction * (reach + tuft * teeth)[:, None]
+    # Tufts: longest at the cheeks, where the head is widest, short at the crown.
+    low = np.clip((oval[:, 1] + 0.05) / 0.3, 0, 1) * np.clip(np.abs(oval[:, 0]) / 0.3, 0, 1)
+    crown = np.clip(-oval[:, 1] - 0.25, 0, 0.2) / 0.2
+    reach = 0.045 + 0.06 * low + 0.085 * crown
+    saw = np.interp(np.arange(count), *_create_tufts(count, rng))
+    edge = oval + direction * (reach + (0.014 + 0.05 * low + 0.012 * crown) * saw)[:, None]
     canvas.shade(canvas.fill_polygon(edge + (0, 0.02), 0.02), 0.85)
     mask = canvas.fill_polygon(edge, 0.0015)
     canvas.show(mask)
     canvas.paint(canvas.fill_polygon(middle + (edge - middle) * 0.97, 0.02), _ORANGE)
     crown = [(-0.32, -0.62), (0.32, -0.62), (0.2, -0.42), (0, -0.34), (-0.2, -0.42)]
     canvas.paint(canvas.fill_polygon(bend(crown, closed=True), 0.05), _RUST, 0.55)
+
+
+def _create_tufts(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return places along the edge and heights there: uneven tufts, steep on one side."""
+    places: list[float] = []
+    heights: list[float] = []
+    at = 0.0
+    while at < count:
+        long = rng.uniform(3.0, 9.0)
+        places += [at, at + 0.62 * long]
+        heights += [0.0, rng.uniform(0.45, 1.0)]
+        at += long
+    return np.array(places), np.array(heights)
 
 
 def _draw_cheek(canvas: Canvas, side: float) -> None:

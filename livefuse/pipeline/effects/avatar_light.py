@@ -7,10 +7,16 @@ from the left lights the avatar from the left. Gloss is a picture of light seen 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import cv2
 import numpy as np
+
+from livefuse.pipeline.canonical import CANONICAL
+from livefuse.pipeline.effects.avatar_shape import HEIGHT_PX, WIDTH_PX, to_texture
+from livefuse.pipeline.effects.mesh_regions import EYE_RINGS
+from livefuse.pipeline.topology import BROW_LEFT, BROW_RIGHT, LIPS_OUTER, OVAL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +32,8 @@ _EMA: Final = 0.1
 _HAIR: Final = (0.45, 0.25)  # of the mean luma: from here on a px may be skin, and over how much
 _WIDE: Final = 3.0  # times the sigma, where no skin is near
 _LITTLE: Final = 0.02
+_SKIN_COARSER: Final = 4
+_SKIN_MARGIN_PX: Final = 4
 _BLACK, _SPAN = 16.0, 219.0  # limited range
 
 
@@ -48,6 +56,29 @@ class Gloss(NamedTuple):
     sigma: float
     spots: tuple[tuple[float, float, float, float], ...] = ()
     rim: float = 0.0
+
+
+@cache
+def get_skin() -> Values:
+    """Return where the wearer's skin is in a drawing's frame, float32 0..1, a quarter as fine."""
+    mask = np.zeros((HEIGHT_PX // _SKIN_COARSER, WIDTH_PX // _SKIN_COARSER), np.uint8)
+    for part, value in (
+        (OVAL, 255),
+        (EYE_RINGS[0], 0),
+        (EYE_RINGS[1], 0),
+        (BROW_LEFT, 0),
+        (BROW_RIGHT, 0),
+        (LIPS_OUTER, 0),
+    ):
+        places = to_texture(CANONICAL[np.asarray(part)]) / _SKIN_COARSER
+        hull = np.rint(np.asarray(cv2.convexHull(places))[:, 0] * 16).astype(np.int32)
+        cv2.fillPoly(mask, [hull], value, cv2.LINE_8, 4)
+        # A little less than the oval, a little more than each feature.
+        edge = 2 * _SKIN_MARGIN_PX if value else _SKIN_MARGIN_PX
+        cv2.polylines(mask, [hull], isClosed=True, color=0, thickness=edge, shift=4)
+    skin = np.asarray(cv2.GaussianBlur(mask, (0, 0), 1.0), np.float32) / 255
+    skin.setflags(write=False)
+    return skin
 
 
 def create_ball(gloss: Gloss) -> Ball:

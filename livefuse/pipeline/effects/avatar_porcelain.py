@@ -19,7 +19,7 @@ from livefuse.pipeline.effects.avatar_render import Drawing
 from livefuse.pipeline.effects.avatar_shape import Ring, create_shape
 from livefuse.pipeline.topology import BROW_LEFT, EYE_LEFT, LIPS_INNER, LIPS_OUTER, OVAL
 
-_GLAZE: Final = (232, 231, 226)
+_GLAZE: Final = (216, 215, 211)
 _COBALT: Final = (38, 66, 150)
 _PALE_COBALT: Final = (112, 140, 204)
 _GOLD: Final = (206, 158, 62)
@@ -45,11 +45,11 @@ _EYE: Final = EyeStyle(
 def draw_porcelain() -> Drawing:
     """Return the drawing."""
     canvas = Canvas()
-    shape = create_shape((Ring(0.07, 0.03, 0.02, 0.04), Ring(0.13, 0.055, 0.035, 0.12)))
+    shape = create_shape((Ring(0.07, 0.03, 0.02, 0.04), Ring(0.15, 0.075, 0.055, 0.13)))
     outer = bend(shape.rest[468 + len(OVAL) :, :2], closed=True, steps=6)
     middle = outer.mean(axis=0)
     canvas.rgb[:] = _GLAZE
-    canvas.show(canvas.fill_polygon(middle + (outer - middle) * 0.985, 0.002))
+    canvas.show(canvas.fill_polygon(middle + (outer - middle) * 0.952, 0.002))
     for side in (-1.0, 1.0):
         _draw_relief(canvas, side)
         _draw_face(canvas, side)
@@ -65,7 +65,9 @@ def draw_porcelain() -> Drawing:
         spots=((-0.34, -0.46, 0.085, 150.0), (-0.30, -0.40, 0.24, 30.0), (0.5, 0.2, 0.2, 14.0)),
         rim=10.0,
     )
-    return Drawing(canvas.finish(), shape, _EYE, MouthStyle((22, 10, 14)), gloss)
+    return Drawing(
+        canvas.finish(), shape, _EYE, MouthStyle((22, 10, 14)), gloss, coat=(44, 62, 128)
+    )
 
 
 def _flip(points: object, side: float) -> np.ndarray:
@@ -79,7 +81,7 @@ def _draw_relief(canvas: Canvas, side: float) -> None:
     canvas.shade(canvas.fill_polygon(eye, 0.03), 0.88)
     flank = bend(_flip([(-0.06, -0.2), (-0.055, -0.05), (-0.085, 0.07), (-0.105, 0.12)], side))
     canvas.shade(canvas.draw_line(flank, 0.045, 0.025), 0.90)
-    canvas.shade(canvas.draw_line(bend(_flip([(-0.10, 0.145), (-0.06, 0.165), (-0.02, 0.172)], side)), 0.02, 0.008), 0.66)
+    canvas.shade(canvas.draw_line(bend(_flip([(-0.10, 0.145), (-0.06, 0.165), (-0.02, 0.172)], side)), 0.02, 0.010), 0.80)
     turn = np.linspace(0, 2 * np.pi, 30)
     blush = np.stack([np.cos(turn) * 0.10 - 0.30, np.sin(turn) * 0.065 + 0.10], axis=1)
     canvas.paint(canvas.fill_polygon(_flip(blush, side), 0.045), (232, 142, 130), 0.55)
@@ -180,11 +182,11 @@ def _draw_crack(canvas: Canvas, path: np.ndarray, width: float, rng: np.random.G
 
 def _draw_rim(canvas: Canvas, middle: np.ndarray, outer: np.ndarray) -> None:
     for share, width, colour, opacity in (
-        (0.955, 0.030, (150, 110, 40), 1.0),
-        (0.957, 0.022, _GOLD, 1.0),
-        (0.962, 0.007, _BRIGHT_GOLD, 0.8),
+        (0.932, 0.030, (150, 110, 40), 1.0),
+        (0.934, 0.022, _GOLD, 1.0),
+        (0.939, 0.007, _BRIGHT_GOLD, 0.8),
     ):
         line = middle + (outer - middle) * share
         canvas.paint(canvas.draw_line(line, width, 0.002, closed=True), colour, opacity)
-    inner = middle + (outer - middle) * 0.925
+    inner = middle + (outer - middle) * 0.902
     canvas.shade(canvas.draw_line(inner, 0.02, 0.010, closed=True), 0.85)

@@ -23,6 +23,7 @@ from livefuse.pipeline.effects.avatar_light import (
     Gloss,
     WearerLight,
     create_ball,
+    get_skin,
     look_up,
 )
 from livefuse.pipeline.effects.avatar_shape import TEXTURE_PX, Shape, compute_normals
@@ -43,6 +44,7 @@ from livefuse.pipeline.topology import LIPS_INNER
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from livefuse.face import Box
     from livefuse.frame import Colour, Frame
 
     Values = NDArray[np.float32]
@@ -59,7 +61,7 @@ _SHARPER: Final = 1.25  # texture px per px of the frame that are still smooth
 class Drawing(NamedTuple):
     """An avatar as drawn: `rgba` uint8 (HEIGHT_PX, WIDTH_PX, 4) on `shape`, and how it lives.
 
-    `skin` is float32 0..1 of the drawing's size: where the wearer's own light is measured.
+    `coat` is the colour (R, G, B) of what it wears in a portrait.
     """
 
     rgba: NDArray[np.uint8]
@@ -67,6 +69,7 @@ class Drawing(NamedTuple):
     eye: EyeStyle
     mouth: MouthStyle
     gloss: Gloss
+    coat: tuple[float, float, float]
 
 
 class _Texture(NamedTuple):
@@ -96,12 +99,11 @@ class Wearer:
 
 
 class AvatarRenderer:
-    """Draws one avatar. One instance for one thread; `prepare` before."""
+    """Draws one avatar. One instance for one thread; `prepare` may run in another before."""
 
-    def __init__(self, drawing: Drawing, skin: Values) -> None:
-        """`skin` is float32 0..1, a small picture of the drawing's frame: the wearer's skin."""
+    def __init__(self, drawing: Drawing) -> None:
         self._drawing = drawing
-        self._skin = skin
+        self._skin = get_skin()
         self._ball: Ball = create_ball(drawing.gloss)
         self._mesh = MeshRenderer()
         self._textures: dict[Colour, _Texture] = {}
@@ -117,8 +119,12 @@ class AvatarRenderer:
         mesh: Values,
         wearer: Wearer,
         amount: float = 1.0,
+        occluder: tuple[NDArray[np.uint8], Box] | None = None,
     ) -> bool:
-        """Draw on the face with this `mesh`; False leaves the frame as it was."""
+        """Draw on the face with this `mesh` (468 or 478, 3); False leaves the frame as it was.
+
+        `occluder` is what stands before the face and stays: uint8 of a box px, 255 is occluded.
+        """
         placed = place_mesh(self._drawing.shape, mesh, frame.width, frame.height)
         if placed is None:
             return False
@@ -138,6 +144,8 @@ class AvatarRenderer:
         self._light(frame, placed, layers, wearer)
         if self._drawing.eye.glow:
             self._paint_eyes(layers, placed, texture)
+        if occluder is not None:
+            _keep_occluder(view.box, layers, *occluder)
         self._mesh.lay(view, layers, frame, amount)
         return True
 
@@ -157,7 +165,7 @@ class AvatarRenderer:
         skin = cv2.remap(self._skin, places, None, cv2.INTER_LINEAR)  # type: ignore[call-overload]  # the stubs forbid the None that a joint map needs
         light = wearer.light.measure(small, skin, gloss, view.face_px * size[0] / box.width)
         light = cv2.resize(light, (box.columns, box.rows))
-        gain, added = gain * light, added * np.sqrt(light)
+        gain, added = gain * light, added * light
         _apply_light(layers, gain, added)
 
 
@@ -174,6 +182,26 @@ def _apply_light(layers: Layers, gain: Values, added: Values) -> None:
     for plane in (layers.u, layers.v):
         lit = cv2.multiply(plane, half, dtype=cv2.CV_32F)
         cv2.add(lit, rest, dst=plane, dtype=cv2.CV_8U)
+
+
+def _keep_occluder(box: GridBox, layers: Layers, mask: NDArray[np.uint8], place: Box) -> None:
+    """Take what stands before the face out of alpha."""
+    x0, y0 = max(round(place.x0) - box.x0, 0), max(round(place.y0) - box.y0, 0)
+    x1, y1 = min(round(place.x1) - box.x0, box.width), min(round(place.y1) - box.y0, box.height)
+    if x1 <= x0 or y1 <= y0 or not mask.size:
+        return
+    across, along = mask.shape[1] / max(place.width, 1.0), mask.shape[0] / max(place.height, 1.0)
+    # From px of the region to px of the mask, centres on centres.
+    move = np.array(
+        [
+            [across, 0, (x0 + box.x0 - place.x0 + 0.5) * across - 0.5],
+            [0, along, (y0 + box.y0 - place.y0 + 0.5) * along - 0.5],
+        ]
+    )
+    size = (x1 - x0, y1 - y0)
+    there = cv2.warpAffine(mask, move, size, flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP)
+    part = layers.alpha[y0:y1, x0:x1]
+    cv2.multiply(part, cv2.bitwise_not(there), dst=part, scale=1 / 255)
 
 
 def place_mesh(shape: Shape, mesh: Values, width: int, height: int) -> _Placed | None:

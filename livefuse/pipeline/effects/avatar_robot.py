@@ -51,10 +51,10 @@ _EYE: Final = EyeStyle(
 def draw_robot() -> Drawing:
     """Return the drawing."""
     canvas = Canvas()
-    shape = create_shape((Ring(0.11, 0.05, 0.035, 0.06), Ring(0.25, 0.085, 0.06, 0.24)))
-    outer = shape.rest[468 + len(OVAL) :, :2]
+    shape = create_shape((Ring(0.11, 0.05, 0.035, 0.06), Ring(0.28, 0.115, 0.09, 0.26)))
+    outer = bend(shape.rest[468 + len(OVAL) :, :2], closed=True, steps=6)
     middle = outer.mean(axis=0)
-    canvas.show(canvas.fill_polygon(middle + (outer - middle) * 0.985, 0.004))
+    canvas.show(canvas.fill_polygon(middle + (outer - middle) * 0.955, 0.003))
     _draw_helmet(canvas, outer)
     _draw_plates(canvas)
     _draw_forehead(canvas)
@@ -70,7 +70,8 @@ def draw_robot() -> Drawing:
         spots=((-0.32, -0.42, 0.13, 95.0), (0.3, -0.3, 0.3, 26.0), (-0.75, 0.1, 0.12, 40.0)),
         rim=34.0,
     )
-    return Drawing(canvas.finish(), shape, _EYE, MouthStyle((9, 11, 15), bars=(70, 225, 250)), gloss)
+    mouth = MouthStyle((9, 11, 15), bars=(70, 225, 250))
+    return Drawing(canvas.finish(), shape, _EYE, mouth, gloss, coat=(58, 66, 80))
 
 
 def _seam(canvas: Canvas, points: object, width: float = 0.008, *, closed: bool = False) -> None:
