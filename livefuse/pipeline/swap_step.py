@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from livefuse.errors import ConfigError, LivefuseError
 from livefuse.pipeline.analysis.portrait import analyse_portrait
+from livefuse.pipeline.effects.avatar import AvatarSwapper, is_avatar
 from livefuse.pipeline.effects.blur import FaceBlur
 from livefuse.pipeline.effects.mesh_swap import MeshSwapper
 from livefuse.pipeline.effects.occlusion import create_occlusion
@@ -68,6 +69,10 @@ class SourceKeeper:
             raise ConfigError(
                 "a swap needs a source face", hint="set source_face to an enrolled face or avatar"
             )
+        if is_avatar(face_id):
+            avatar = AvatarSwapper()
+            avatar.prepare_by_id(face_id)
+            return avatar
         source = self._context.services.load_source(face_id)
         swapper = self._create()
         swapper.prepare(source)
