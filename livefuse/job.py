@@ -131,6 +131,7 @@ class Job:
     def statistics(self) -> Statistics:
         """Return the figures of now."""
         telemetry, media = self.telemetry, self._media
+        networks = self._loading.describe_networks() if self._loading is not None else {}
         return Statistics(
             job=self.job_id,
             state=self._tell_state(),
@@ -148,9 +149,10 @@ class Job:
             steps={name: step.overall() for name, step in telemetry.steps.copy().items()},
             bottleneck=telemetry.bottleneck(),
             outputs=[msgspec.to_builtins(status) for status in self._fanout.statuses()],
-            notes=list(media.notes) if media is not None else [],
+            notes=[*(media.notes if media is not None else ()), *networks.get("notes", ())],
             media=describe_media(media, self.mode, self._stages) if media is not None else {},
             token=msgspec.to_builtins(self._last_token()),
+            networks=networks,
         )
 
     # IngestSink: called from the decode thread.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
 
@@ -32,6 +32,10 @@ class Loading:
     def is_ready(self) -> bool:
         """Whether frames are treated as asked for; a token without operations needs nothing."""
         return self.pipeline.is_ready or not self._token.operations
+
+    def describe_networks(self) -> dict[str, Any]:
+        """Return where networks run (`Pipeline.describe_networks`), once they are loaded."""
+        return self.pipeline.describe_networks() if self.pipeline.is_ready else {}
 
     def run(self) -> None:
         """Load, wait for the size, warm up; from a thread of its own.

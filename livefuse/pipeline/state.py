@@ -27,7 +27,9 @@ class FrameState:
     `dt_s` is the time since the frame before; `is_cut`: nothing before it shows the same scene.
     `covers`: ellipses (px) within which nothing of the frame is left. `cover_reason` asks for the
     whole picture to be covered. A step says in `did`, in a few words, what it did.
-    `person_mask` is uint8, the whole picture in a smaller size: 255 is person.
+    `person_mask` is uint8, the whole picture in a smaller size: 255 is person. `is_trial`: a made
+    picture before the first frame; whatever may run later is to run now, so that nothing is built
+    in the middle of a stream.
     """
 
     frame: Frame
@@ -41,6 +43,7 @@ class FrameState:
     did: str = ""
     error: str = ""
     started_ns: int = 0
+    is_trial: bool = False
     times: list[tuple[str, float]] = field(default_factory=list)
 
     @property

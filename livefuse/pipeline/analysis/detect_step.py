@@ -47,6 +47,8 @@ class DetectStep:
 
     def run(self, state: FrameState) -> None:
         """See `Step.run`."""
+        if state.is_trial:
+            self._tracker.try_detector(state.frame)
         tracking = self._tracker.update(state.frame)
         state.faces = [Face(track) for track in tracking.tracks]
         state.is_cut = tracking.cut

@@ -115,6 +115,14 @@ class FaceTracker:
         tracks = tuple(face.finish_frame(dt_s) for face in self._faces)
         return Tracking(tracks, lost, detected, cut)
 
+    def try_detector(self, frame: Frame) -> None:
+        """Let the detector take a light look at `frame`, which `update` does not do at first.
+
+        Raises:
+            ModelError: the detector failed.
+        """
+        self._detector.detect(frame, light=True)
+
     def reset(self) -> None:
         """Forget all faces; the next frame is looked at whatever it shows."""
         self._faces.clear()

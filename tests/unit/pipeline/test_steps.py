@@ -101,10 +101,11 @@ def test_after_warming_up_the_first_frame_is_looked_at_however_dark(monkeypatch)
     detector = FakeDetector([], [truth])
     pipeline = create_pipeline(detector, monkeypatch, every_n=50)
     pipeline.warm_up(640, 360, create_job_token())
+    tried = detector.calls
     frame, _ = draw_head()
     frame.y[:] = 16 + frame.y // 32
     assert is_hidden(pipeline.process(frame, create_job_token()), truth)
-    assert detector.calls == 2
+    assert detector.calls == tried + 1
 
 
 def test_detect_alone_changes_no_pixel(monkeypatch):
