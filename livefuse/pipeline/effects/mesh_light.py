@@ -41,11 +41,12 @@ _MIN_SKIN: Final = 40.0  # px of the grid: less is no face to light another by
 _LEAST_SD_YUV: Final = np.array([16, 4, 4], np.float32)
 _LUMA_SHARE, _BRIGHTER_SHARE = 0.6, 0.45
 _NOT_SKIN_FROM, _NOT_SKIN_OVER = 2.4, 2.0
-_SLOW: Final = 0.1  # of the way to a frame's own value
+_EVERY_N: Final = 3
+_SLOW: Final = 0.27  # of the way to a frame's own value, every third frame
 _DARK_EYES: Final = 0.45  # of the skin's luma: sunglasses; bare eyes measured >= 0.58
-_DARK_FRAMES: Final = 5
+_DARK_FRAMES: Final = 2  # of those looked at
 _RING_GROW: Final = 1.35
-_BAND_STEP: Final = 0.2
+_BAND_STEP: Final = 0.34
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +70,7 @@ class LightMeter:
     def __init__(self) -> None:
         self._median: Values | None = None
         self._sd = _LEAST_SD_YUV
+        self._frames = 0
         self._dark_frames = 0
         self._band = 0.0
 
@@ -101,13 +103,13 @@ class LightMeter:
 
     def _find_other(self, picture: Values, sure: NDArray[np.bool_]) -> Values:
         """Return 0..1: how unlike the wearer's skin each px is, by median and MAD."""
-        samples = picture[sure]
-        median = np.median(samples, axis=0)
-        sd = np.maximum(MAD_TO_SD * np.median(np.abs(samples - median), axis=0), _LEAST_SD_YUV)
         if self._median is None:
-            self._median, self._sd = median, sd
-        self._median = self._median + _SLOW * (median - self._median)
-        self._sd = self._sd + _SLOW * (sd - self._sd)
+            self._median, self._sd = _find_median(picture[sure])
+        elif self._frames % _EVERY_N == 0:
+            median, sd = _find_median(picture[sure])
+            self._median = self._median + _SLOW * (median - self._median)
+            self._sd = self._sd + _SLOW * (sd - self._sd)
+        self._frames += 1
         error = (picture - self._median) / self._sd
         luma = error[:, :, 0] * np.where(error[:, :, 0] > 0, _BRIGHTER_SHARE, 1.0)
         squares = _LUMA_SHARE * luma * luma + error[:, :, 1] ** 2 + error[:, :, 2] ** 2
@@ -118,6 +120,8 @@ class LightMeter:
         self, luma: Values, sure: NDArray[np.bool_], rings: tuple[Values, Values]
     ) -> float:
         """Return 0..1, rising while both eyes are dark as glass for some frames in a row."""
+        if self._frames % _EVERY_N:
+            return self._band
         skin = max(float(np.median(luma[sure])), 1.0)
         around = [luma[ring > 0.5] for ring in rings]  # noqa: PLR2004 - more in than out
         is_dark = all(px.size and float(np.median(px)) < _DARK_EYES * skin for px in around)
@@ -129,6 +133,13 @@ class LightMeter:
         aim = 1.0 if self._dark_frames >= _DARK_FRAMES else 0.0
         self._band += min(max(aim - self._band, -_BAND_STEP), _BAND_STEP)
         return self._band
+
+
+def _find_median(samples: Values) -> tuple[Values, Values]:
+    """Return the median and the standard deviation by MAD of (n, 3) samples."""
+    median = np.median(samples, axis=0)
+    spread = MAD_TO_SD * np.median(np.abs(samples - median), axis=0)
+    return np.asarray(median, np.float32), np.maximum(spread, _LEAST_SD_YUV)
 
 
 def get_black(frame: Frame) -> float:

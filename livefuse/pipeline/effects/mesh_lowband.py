@@ -19,9 +19,11 @@ _LITTLE: Final = 1e-4
 
 
 def blur(picture: Values, sigma_px: float) -> Values:
-    """Return a Gaussian blur that repeats the edge."""
+    """Return a Gaussian blur that repeats the edge, cut off at 2.6 sigma: OpenCV goes to 4."""
+    side = 2 * max(round(2.6 * sigma_px), 1) + 1
     return np.asarray(
-        cv2.GaussianBlur(picture, (0, 0), sigma_px, borderType=cv2.BORDER_REPLICATE), np.float32
+        cv2.GaussianBlur(picture, (side, side), sigma_px, borderType=cv2.BORDER_REPLICATE),
+        np.float32,
     )
 
 

@@ -34,6 +34,7 @@ _MIN_PX: Final = 60
 _AT_ONCE: Final = 4  # measurements at a face's start that need no confirmation
 _CONFIRMED: Final = 3
 _GRAIN_GAIN, _MOST_GRAIN = 1.6, 6.0
+_GRAIN_FROM_PX, _GRAIN_OVER_PX = 70.0, 60.0  # on smaller faces pores and lashes count as noise
 _CELL_PX: Final = 8
 _MEAN_TO_SD: Final = 1.42  # mean |x| of a normal distribution to its sd, less the 3 x 3 mean
 _SHOWN: Final = 200  # of 255: px that are the source's
@@ -74,7 +75,8 @@ class FaceMatch:
         self._chroma += slow * (chroma - self._chroma)
         self._follow_sharpness(view.face_px, found)
         noise = max(found.noise[1] ** 2 - found.noise[0] ** 2, 0.0) ** 0.5
-        aim = min(_GRAIN_GAIN * noise, _MOST_GRAIN)
+        small = min(max((view.face_px - _GRAIN_FROM_PX) / _GRAIN_OVER_PX, 0.0), 1.0)
+        aim = min(_GRAIN_GAIN * noise, _MOST_GRAIN) * small
         self.grain += (0.3 if self._count else 1.0) * (aim - self.grain)
         self._choose(create_key(self._sigma, self._contrast, self._chroma, self._colour))
         self._count += 1
@@ -88,7 +90,9 @@ class FaceMatch:
             step = 0.9 * per_px * min(max(warp / wearer - 1.02, -0.25), 0.5)
         least = 0.42 * per_px if per_px > 1.2 else 0.0  # noqa: PLR2004 - below, nothing aliases
         shown = self.key.sigma * 0.5
-        self._sigma = min(max(shown + step, least, 0.0), 5 * per_px)
+        # A small face is all detail, to the eye of this measure: it must not become a smear.
+        most = min(max(0.8 + (face_px - 60.0) / 30.0, 0.8), 5.0) * per_px
+        self._sigma = min(max(shown + step, least, 0.0), most)
 
     def _choose(self, key: VariantKey) -> None:
         """Change the key once it has been another one for some measurements in a row."""

@@ -30,6 +30,8 @@ LUMA_RGB: Final = np.array([0.299, 0.587, 0.114], np.float32)
 _BETTER_BY: Final = 0.15  # the other half is taken where it is known better by this
 _EVEN_SIGMA_PX: Final = 9.0
 _EVEN_SHARE: Final = 0.75
+_PATCH_SIGMA_PX: Final = 0.045 * UV_SIDE
+_PATCH_SHARE: Final = 0.45
 _HIGHLIGHT, _HIGHLIGHT_KEPT = 1.16, 0.35
 _SHADOW, _SHADOW_KEPT = 0.88, 0.40
 _FEATHER_PX: Final = (2.0, 30.0)
@@ -61,6 +63,15 @@ def even_sides(detail: Values, known: Values) -> Values:
     odd = (log - log[:, ::-1]) / 2
     odd = blur_by_mask(odd[:, :, None], both, _EVEN_SIGMA_PX)[:, :, 0]
     gain = np.exp(-_EVEN_SHARE * odd * blur(both, 3.0))
+    return np.asarray(detail * gain[:, :, None], np.float32)
+
+
+def flatten_patches(detail: Values, known: Values) -> Values:
+    """Take some of the broad light and dark out of the skin that the low band was too wide for."""
+    skin = get_regions().skin * known
+    luma = detail @ LUMA_RGB
+    broad = blur_by_mask(np.log(np.maximum(luma, 0.05))[:, :, None], skin, _PATCH_SIGMA_PX)
+    gain = np.exp(-_PATCH_SHARE * broad[:, :, 0] * blur(skin, 2.0))
     return np.asarray(detail * gain[:, :, None], np.float32)
 
 

@@ -1,6 +1,6 @@
 """From a face mesh to a map: which px of the UV texture each px of the picture shows.
 
-The map is made on a grid a quarter as fine as the face (never under some 110 px across it): all
+The map is made on a grid a quarter as fine as the face (never under some 84 px across it): all
 triangles at once in numpy, painted far to near; what faces away is left out.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MIN_FACE_PX: Final = 24.0
 """Narrower faces are not drawn: a texture of them is a dot."""
 
-_GRID_ACROSS_PX: Final = 110.0
+_GRID_ACROSS_PX: Final = 84.0
 _COARSEST: Final = 0.25
 _MARGIN: Final = 0.02  # around the oval, of the face's width: so that its rim is seen from outside
 _MAX_REACH: Final = 4.0  # of the frame's long side: farther points are not a face
@@ -94,9 +94,11 @@ def compute_normals(points: Values) -> Values:
     Each vertex takes the sum of its triangles' cross products, so large ones weigh more.
     """
     a, b, c = (points[TRIANGLES[:, i]] for i in range(3))
-    across, along = b - a, c - a
+    (ax, ay, az), (bx, by, bz) = (b - a).T, (c - a).T
     crossed = np.zeros((len(TRIANGLES) + 1, 3), np.float32)  # the last row stays 0: a filler
-    crossed[:-1] = np.cross(across, along)
+    crossed[:-1, 0] = ay * bz - az * by
+    crossed[:-1, 1] = az * bx - ax * bz
+    crossed[:-1, 2] = ax * by - ay * bx
     summed = crossed[_TRIANGLES_OF_POINT].sum(axis=1)
     length = np.sqrt((summed * summed).sum(axis=1, keepdims=True))
     return np.asarray(summed / np.maximum(length, 1e-6), np.float32)

@@ -44,6 +44,9 @@ def find_skin(unwrapped: Values, low: Values) -> Values:
     reference = 0.5 * median[None, None] + 0.5 * low_lab
     skin = np.maximum(skin, _judge(lab, np.asarray(reference, np.float32), sd))
     zone = draw_hair_zone((120, 150), (130, 175), (330, 380))
+    # Along the jaw a beard is the source's own; hair that falls there falls on one side only.
+    jaw = draw_hair_zone((0, 1), (120, 165), (440, 480)) * skin[:, ::-1] ** 2
+    zone = np.maximum(zone, jaw)
     hidden = (1 - skin) * zone
     grown = np.asarray(cv2.dilate(hidden, np.ones((15, 15), np.uint8)), np.float32)
     # A brow is no skin, but with hair just above or beside it, it is not all brow either.

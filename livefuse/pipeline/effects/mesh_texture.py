@@ -21,6 +21,7 @@ from livefuse.pipeline.effects.mesh_mend import (
     even_sides,
     feather_known,
     fill_by_mirror,
+    flatten_patches,
     mend_lips,
     soften_extremes,
 )
@@ -85,6 +86,7 @@ def build_texture(
     unwrapped, known = fill_by_mirror(unwrapped, low, known)
     low = _find_low(unwrapped, regions.skin * known)
     detail = even_sides((unwrapped + _FLOOR) / (low + _FLOOR), known)
+    detail = flatten_patches(detail, known)
     detail = 1 + (detail - 1) * feather_known(known)[:, :, None]
     detail = soften_extremes(calm_chroma(mend_lips(detail)))
     return _finish(detail, low, covered, measure_eyes(points))
