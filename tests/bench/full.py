@@ -33,7 +33,7 @@ def measure_full(folder: Path) -> dict[str, Result]:
     settings = ["--set", f"safety.folder={folder / 'private'}"]
     subprocess.run(
         [*LIVEFUSE, "faces", "enroll", str(ASTRONAUT), "--name", "astronaut",
-         "--consent", "Eileen Collins (public domain), benchmarks, until 2999-12-31", *settings],
+         "--consent", "Eileen Collins (public domain), benchmarks, 10y", *settings],
         check=True, cwd=ROOT, timeout=60, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     stats_path = folder / "stats.json"
@@ -61,7 +61,12 @@ def measure_full(folder: Path) -> dict[str, Result]:
     }  # fmt: skip
 
 
-def make_face_clip(path: Path, seconds: int = _CLIP_S, size: tuple[int, int] = (1280, 720)) -> Path:
+def make_face_clip(
+    path: Path,
+    seconds: int = _CLIP_S,
+    size: tuple[int, int] = (1280, 720),
+    face_px: int = _FACE_PX,
+) -> Path:
     """Write a clip of a real face that moves about and nods, with a tone."""
     with av.open(str(path), "w", format="mp4") as container:
         video: Any = container.add_stream("libx264", rate=30)
@@ -72,7 +77,7 @@ def make_face_clip(path: Path, seconds: int = _CLIP_S, size: tuple[int, int] = (
             # Whole turns within the clip, so that it can be repeated without a cut.
             phase = 2 * math.pi * index / (30 * seconds)
             place = 0.5 + 0.1 * math.sin(2 * phase), 0.5 + 0.03 * math.sin(3 * phase)
-            frame = create_face_frame(_FACE_PX, size, place=place, roll=0.12 * math.sin(phase))
+            frame = create_face_frame(face_px, size, place=place, roll=0.12 * math.sin(phase))
             picture = av.VideoFrame.from_ndarray(frame.buffer, format="yuv420p")
             picture.pts, picture.time_base = index, Fraction(1, 30)
             container.mux(video.encode(picture))
