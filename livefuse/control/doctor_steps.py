@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from livefuse.config import Config
 
 ROUNDS: Final = 50
-SIZE: Final = (1280, 720)
 DEFAULT_OPERATIONS: Final[tuple[str, ...]] = ("detect", "blur")
 # It makes a whole new picture, so it is not one of many: timed by itself.
 _ALONE: Final = "puppet"
@@ -47,15 +46,16 @@ class StepTime(NamedTuple):
 
 
 class StepTimer:
-    """Times steps on the demo's moving head, 1280x720. Loads each network once."""
+    """Times steps on the demo's moving head, as large as a camera's picture. Loads networks once."""
 
     def __init__(self, config: Config, rounds: int = ROUNDS) -> None:
         """Take what is timed; `list_operations` and `measure` do the work."""
         self._config = config
         self._rounds = rounds
         self._sessions = SessionCache(config.models)
-        self._head = TalkingHead(*SIZE)
-        self._frame = create_frame(*SIZE)
+        self.size = _parse_size(config.ingest.camera_size)
+        self._head = TalkingHead(*self.size)
+        self._frame = create_frame(*self.size)
         self.left_out: dict[str, str] = {}
 
     def list_operations(self) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ class StepTimer:
         pipeline = self._create_pipeline()
         try:
             pipeline.prepare(token)
-            pipeline.warm_up(*SIZE, token)
+            pipeline.warm_up(*self.size, token)
             times: dict[str, list[float]] = {name: [] for name in token.operations}
             for turn in range(self._rounds):
                 for name, took_ms in self._process(pipeline, token, turn):
@@ -136,12 +136,12 @@ def check_steps(config: Config, rounds: int = ROUNDS) -> list[Check]:
 
 def _check_group(timer: StepTimer, name: str, operations: tuple[str, ...]) -> Check:
     try:
-        return describe_times(name, timer.measure(operations))
+        return describe_times(name, timer.measure(operations), timer.size)
     except LivefuseError as error:
         return Check("problem", name, error.message, error.hint or "please report it")
 
 
-def describe_times(name: str, times: list[StepTime]) -> Check:
+def describe_times(name: str, times: list[StepTime], size: tuple[int, int]) -> Check:
     """Return the line about a group of steps: each one's time, the slowest, the rate."""
     each = ", ".join(f"{step.name} {step.mean_ms:.1f}" for step in times)
     total_ms = sum(step.mean_ms for step in times)
@@ -150,11 +150,17 @@ def describe_times(name: str, times: list[StepTime]) -> Check:
     text = (
         f"{slowest.name} is the slowest, {slowest.mean_ms:.1f} ms a frame (p95 "
         f"{slowest.p95_ms:.1f}); together {total_ms:.1f} ms, which allows {fps:.0f} frames a "
-        f"second on one thread ({each} ms, {SIZE[0]}x{SIZE[1]}, one face)"
+        f"second on one thread ({each} ms, {size[0]}x{size[1]}, one face)"
     )
     if fps >= _MIN_USEFUL_FPS:
         return Check("ok", name, text)
     return Check("warning", name, text, f"leave {slowest.name} out, or --config configs/light.toml")
+
+
+def _parse_size(text: str) -> tuple[int, int]:
+    """Return the even sides of "WIDTHxHEIGHT" px."""
+    width, _, height = text.partition("x")
+    return int(width) // 2 * 2, int(height) // 2 * 2
 
 
 def _create_token(operations: Iterable[str]) -> Token:

@@ -2,10 +2,13 @@
 
 import pytest
 
-from livefuse.config import Config, DetectConfig
+from livefuse.config import Config, DetectConfig, IngestConfig
 from livefuse.control.doctor_steps import StepTime, StepTimer, check_steps, describe_times
 from livefuse.errors import ModelError
 from livefuse.pipeline import steps
+
+
+SMALL = Config(ingest=IngestConfig(camera_size="641x360"))
 
 
 class FakeStep:
@@ -38,21 +41,22 @@ def only(monkeypatch):
 
 def test_the_slowest_is_named_with_the_rate_that_all_allow():
     times = [StepTime("detect", 4.0, 9.0), StepTime("blur", 36.0, 40.0)]
-    check = describe_times("steps", times)
+    check = describe_times("steps", times, (640, 360))
     assert check.level == "ok"
     assert check.text.startswith("blur is the slowest, 36.0 ms a frame (p95 40.0)")
     assert "together 40.0 ms, which allows 25 frames a second" in check.text
-    assert "detect 4.0, blur 36.0 ms" in check.text
+    assert "detect 4.0, blur 36.0 ms, 640x360" in check.text
 
 
 def test_a_rate_that_is_no_fun_is_a_warning_with_a_way_out():
-    check = describe_times("steps", [StepTime("swap", 300.0, 400.0)])
+    check = describe_times("steps", [StepTime("swap", 300.0, 400.0)], (640, 360))
     assert check.level == "warning"
     assert "swap" in check.cure
 
 
 def test_real_steps_are_timed_each_round():
-    timer = StepTimer(Config(), rounds=4)
+    timer = StepTimer(SMALL, rounds=4)
+    assert timer.size == (640, 360)
     assert {"detect", "align", "blur"} <= set(timer.list_operations())
     times = timer.measure(("detect", "blur"))
     assert [step.name for step in times] == ["detect", "blur"]
@@ -61,7 +65,7 @@ def test_real_steps_are_timed_each_round():
 
 def test_default_and_all_operations_have_a_line_each(only):
     only(detect=FakeStep(), align=FakeStep(), puppet=FakeStep(), blur=FakeStep())
-    checks = check_steps(Config(), rounds=3)
+    checks = check_steps(SMALL, rounds=3)
     assert [(check.level, check.name) for check in checks] == [
         ("ok", "steps"),
         ("ok", "all steps"),
@@ -73,7 +77,7 @@ def test_default_and_all_operations_have_a_line_each(only):
 
 def test_a_step_that_fails_is_a_problem_and_the_others_are_timed(only):
     only(detect=FakeStep(), align=FakeStep(ModelError("no landmarks")), blur=FakeStep())
-    checks = check_steps(Config(), rounds=3)
+    checks = check_steps(SMALL, rounds=3)
     assert [(check.level, check.name) for check in checks] == [
         ("ok", "steps"),
         ("problem", "all steps"),
