@@ -88,7 +88,7 @@ def test_the_hand_is_found_and_nothing_else(sessions, face, mask):
     assert face.occlusion.shape == (box.height, box.width)
     inside = np.zeros(hand.shape, bool)
     inside[int(box.y0) : int(box.y1), int(box.x0) : int(box.x1)] = True
-    rim = cv2.dilate(hand.astype(np.uint8), np.ones((25, 25), np.uint8)) > 0
+    rim = cv2.dilate(hand.astype(np.uint8), np.ones((61, 61), np.uint8)) > 0
     assert found[hand & inside].min() > 180  # at its rim
     assert (found[hand & inside] > 240).mean() > 0.9
     assert found[inside & ~rim].max() < 10
