@@ -53,7 +53,7 @@ def build_68_5() -> onnx.ModelProto:
     """Return (1, 5, 2) -> (1, 68, 2), both in fractions of a crop."""
     graph = GraphBuilder("fan_68_5")
     five = graph.add_reshape(graph.add_input("input", (1, 5, 2)), (1, 10))
-    points = graph.add_linear(five, 10, 136, scale=0.05, bias=draw_ring(68).reshape(-1))
+    points = graph.add_linear(five, 10, 136, scale=0.01, bias=draw_ring(68).reshape(-1))
     graph.add_output(graph.add_reshape(points, (1, 68, 2)), "output", (1, 68, 2))
     return graph.build()
 
@@ -67,9 +67,10 @@ def build_insightface(
     if is_raw:
         value = graph.add_node("Sub", picture, graph.add_constant(127.5), name="_minusscalar0")
         value = graph.add_node("Mul", value, graph.add_constant(1 / 128), name="_mulscalar0")
-    ring = draw_ring(count) * 2 - 1
-    if width > 2:
-        ring = np.concatenate([ring, np.zeros((count, width - 2), np.float32)], axis=1)
+    # Of 1103 points the last 68 are asked for.
+    told = draw_ring(count if width == 2 else 68) * 2 - 1
+    ring = np.zeros((count, width), np.float32)
+    ring[-len(told) :, :2] = told
     graph.add_output(
         _add_points(graph, value, 192, ring.reshape(-1), _PUSH), "fc1", (batch, count * width)
     )

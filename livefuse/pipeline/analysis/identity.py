@@ -66,9 +66,10 @@ class Person:
         if self.total is None:
             self.total, self.weight = vector * share, share
             return
-        fade = min(1.0, _MAX_WEIGHT / (self.weight + share))
-        self.total = np.asarray(self.total * fade + vector * share, np.float32)
-        self.weight = self.weight * fade + share
+        weight = self.weight + share
+        fade = min(1.0, _MAX_WEIGHT / weight)
+        self.total = np.asarray((self.total + vector * share) * np.float32(fade), np.float32)
+        self.weight = weight * fade
 
     def name_by(self, gallery: Gallery, likeness: Likeness, passed_s: float) -> None:
         """Take, keep, change or drop a name by the gallery, `passed_s` after the look before."""
