@@ -129,7 +129,7 @@ class Stages:
         def take() -> tuple[Frame, Token]:
             frame = self._arrived.take()
             self._observe("queue", frame.arrival_ns)
-            return frame, token.get()
+            return frame, token.lease(self._clock.epoch_s())
 
         conveyor = Conveyor(pipeline, self._parts, take, self._note_outcome)
         loops: dict[str, Callable[[], None]] = {}
@@ -155,7 +155,7 @@ class Stages:
         if outcome.covered_whole:
             self._telemetry.count(f"covered_{outcome.reason}")
         if outcome.error:
-            self._tell_failure(outcome.error)
+            self._tell_failure(outcome)
         self._treated.put(frame)
 
     def run_encoder(self) -> None:
@@ -210,12 +210,16 @@ class Stages:
             if sound.dts + offset >= 0:
                 self._fanout.send(replace(sound, pts=sound.pts + offset, dts=sound.dts + offset))
 
-    def _tell_failure(self, cause: str) -> None:
-        """Log a failed step, at most once a second: the counters have them all."""
+    def _tell_failure(self, outcome: Outcome) -> None:
+        """Log why a frame may not be seen, at most once a second: the counters have them all."""
+        if outcome.token.parameters.on_failure == "alert":
+            self._telemetry.count("alerts")
         now_ns = self._clock.now_ns()
         if now_ns - self._told_ns >= NS_PER_S:
             self._told_ns = now_ns
-            self._log.warning("a step failed, the frame is covered", cause=cause)
+            fate = "the frame is covered" if outcome.covered_whole else "the frame goes on as it is"
+            what = "no consent" if outcome.reason == "no_consent" else "a step failed"
+            self._log.warning(f"{what}, {fate}", cause=outcome.error)
 
     def _drop(self, frame: Frame, reason: str) -> None:
         self._telemetry.count(f"dropped_{reason}")

@@ -26,7 +26,8 @@ class ConsentWatch:
 
     def __init__(self, is_allowed: Callable[[str], bool]) -> None:
         self._is_allowed = is_allowed
-        self._asked = ""
+        self.shown = ""
+        self._asked: set[str] = set()
         self._asked_ns = 0
         self._answer = True
 
@@ -34,9 +35,11 @@ class ConsentWatch:
         """Say whether what `token` shows may be shown at `now_ns` (monotonic)."""
         if GENERATING.isdisjoint(token.operations):
             return True
-        if token.source_face != self._asked or now_ns - self._asked_ns >= _EVERY_NS:
-            self._asked, self._asked_ns = token.source_face, now_ns
-            self._answer = self._is_allowed(token.source_face)
+        # A source that is wanted is not yet shown: until it is built the one before still is.
+        faces = {token.source_face, self.shown} - {""}
+        if faces != self._asked or now_ns - self._asked_ns >= _EVERY_NS:
+            self._asked, self._asked_ns = faces, now_ns
+            self._answer = all(map(self._is_allowed, faces))
         return self._answer
 
 

@@ -26,7 +26,8 @@ class FrameState:
 
     `dt_s` is the time since the frame before; `is_cut`: nothing before it shows the same scene.
     `covers`: ellipses (px) within which nothing of the frame is left. `cover_reason` asks for the
-    whole picture to be covered. A step says in `did`, in a few words, what it did.
+    whole picture to be covered. `source_shown` is the face that a swap or puppet shows. A step says
+    in `did`, in a few words, what it did.
     `person_mask` is uint8, the whole picture in a smaller size: 255 is person. `is_trial`: a made
     picture before the first frame; whatever may run later is to run now, so that nothing is built
     in the middle of a stream.
@@ -42,6 +43,7 @@ class FrameState:
     person_mask: NDArray[np.uint8] | None = None
     did: str = ""
     error: str = ""
+    source_shown: str = ""
     started_ns: int = 0
     is_trial: bool = False
     times: list[tuple[str, float]] = field(default_factory=list)

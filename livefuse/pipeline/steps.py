@@ -179,6 +179,7 @@ class Pipeline:
         if state.error:
             state.cover_reason = state.cover_reason or "step_failed"
             self.failures += 1
+        self._consent.shown = state.source_shown
         must_cover = self._must_cover(state)
         if must_cover and state.cover_reason == LOADING:
             (self._services.cover_loading or self._services.cover)(state.frame)

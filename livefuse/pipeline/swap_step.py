@@ -53,7 +53,7 @@ class SourceKeeper:
     def __init__(self, context: StepContext, create: Callable[[], Swapper]) -> None:
         self._context = context
         self._create = create
-        self._shown = ""
+        self.shown = ""
         self._refused = ""
         self._coming: tuple[str, Future[Swapper]] | None = None
         self.swapper: Swapper | None = None
@@ -85,16 +85,16 @@ class SourceKeeper:
             LivefuseError: the source cannot be used.
         """
         self.swapper = self.build(face_id)
-        self._shown, self._refused, self.problem = face_id, "", ""
+        self.shown, self._refused, self.problem = face_id, "", ""
 
     def follow(self, face_id: str) -> None:
         """Have another source made ready when it is wanted; take it over once it is.
 
         One that is no longer wanted by then is not shown; one that was refused is tried once.
         """
-        if face_id == self._shown:
+        if face_id == self.shown:
             self._refused = self.problem = ""
-        if self._coming is None and face_id not in (self._shown, self._refused):
+        if self._coming is None and face_id not in (self.shown, self._refused):
             self._coming = face_id, self._context.aside.submit(self.build, face_id)
         if self._coming is None or not self._coming[1].done():
             return
@@ -103,7 +103,7 @@ class SourceKeeper:
             return
         error = coming.exception()
         if error is None:
-            self.swapper, self._shown, self._refused, self.problem = coming.result(), name, "", ""
+            self.swapper, self.shown, self._refused, self.problem = coming.result(), name, "", ""
             return
         self._refused = name
         self.problem = error.message if isinstance(error, LivefuseError) else type(error).__name__
@@ -128,6 +128,7 @@ class SwapStep:
     def run(self, state: FrameState) -> None:
         """See `Step.run`."""
         self._keeper.follow(state.token.source_face)
+        state.source_shown = self._keeper.shown
         if state.cover_reason:
             state.did = "left to the whole cover"
             return

@@ -53,6 +53,7 @@ def parse_consent(text: str, now_epoch_s: float) -> Consent:
     """
     text = " ".join(text.split())
     parts = [part.strip() for part in _COMMA.split(text)]
+    parts[-1] = parts[-1].removeprefix("until ").strip()  # as people write it
     _check_parts(text, parts)
     who, scope, until = parts[0], ", ".join(parts[1:-1]), parts[-1]
     for what, value, most in (("who", who, _MAX_WHO), ("what for", scope, _MAX_SCOPE)):

@@ -13,6 +13,7 @@ NOW = 1_790_000_000.0  # 2026-09-21 14:13:20 UTC
     [
         ("Anna Berger, my live streams, 2027-01-31", "2027-01-31T23:59:59+00:00"),
         ("Anna Berger, my live streams, 90d", "2026-12-20T14:13:20+00:00"),
+        ("Anna Berger, my live streams, until 2027-01-31", "2027-01-31T23:59:59+00:00"),
         ("Anna Berger, my live streams, 2w", "2026-10-05T14:13:20+00:00"),
         ("Anna Berger, my live streams, 1y", "2027-09-21T14:13:20+00:00"),
         ("Anna Berger, my live streams, 2026-09-21", "2026-09-21T23:59:59+00:00"),
