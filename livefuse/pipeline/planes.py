@@ -35,6 +35,9 @@ def shrink_plane(plane: NDArray[np.uint8], small: NDArray[np.uint8]) -> None:
     while plane.shape[0] >= 2 * height and plane.shape[1] >= 2 * width:
         half_height, half_width = plane.shape[0] // 2, plane.shape[1] // 2
         even = plane[: 2 * half_height, : 2 * half_width]
+        if (half_height, half_width) == (height, width):
+            cv2.resize(even, (width, height), dst=small, interpolation=cv2.INTER_AREA)
+            return
         half = np.empty((half_height, half_width), np.uint8)
         cv2.resize(even, (half_width, half_height), dst=half, interpolation=cv2.INTER_AREA)
         plane = half

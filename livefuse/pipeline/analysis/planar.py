@@ -43,9 +43,11 @@ class PlanarInput:
         bgr: bool = False,
     ) -> None:
         """Fill `size` (width, height) of `canvas`; `tables` are in the blob's order of channels."""
-        width, height = canvas
-        self.blob = np.empty((1, 3, height, width), np.float32)
-        self._picture = SmallPicture(size, canvas)
+        width, height = size
+        self.blob = np.empty((1, 3, canvas[1], canvas[0]), np.float32)
+        self.blob[0] = tables[:, 0, None, None]  # around the picture it stays black
+        self._shown = [plane[:height, :width] for plane in self.blob[0]]
+        self._picture = SmallPicture(size, size)
         self._planes = [np.empty((height, width), np.uint8) for _ in range(3)]
         self._tables = [table.reshape(1, 256) for table in tables]
         self._order = (2, 1, 0) if bgr else (0, 1, 2)
@@ -53,8 +55,8 @@ class PlanarInput:
     def fill(self, frame: Frame) -> NDArray[np.float32]:
         """Return the blob with `frame` in it; kept, so valid until the next call."""
         cv2.split(self._picture.draw(frame), self._planes)
-        for plane, table, source in zip(self.blob[0], self._tables, self._order, strict=True):
-            cv2.LUT(self._planes[source], table, dst=plane)
+        for shown, table, source in zip(self._shown, self._tables, self._order, strict=True):
+            cv2.LUT(self._planes[source], table, dst=shown)
         return self.blob
 
     def get_scale(self, frame: Frame) -> tuple[float, float]:

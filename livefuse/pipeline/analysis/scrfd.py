@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # By the number of strides that score: (strides, anchors a cell).
 _LAYOUTS: Final = {3: ((8, 16, 32), 2), 5: ((8, 16, 32, 64, 128), 1)}
+_ROW_WITHOUT_POINTS: Final = 8  # stride, score, cell x and y, four sides
 _MULTIPLES: Final = {6: 32, 9: 32, 10: 128, 15: 128}
 
 
@@ -118,24 +119,35 @@ def decode_scrfd(levels: Sequence[Level], width: int, min_score: float) -> Decod
     Raises:
         ModelError: a number is not finite.
     """
-    found = []
-    for level in levels:
-        check_finite(level.scores)
-        chosen = np.flatnonzero(level.scores > min_score)
-        if not len(chosen):
-            continue
-        rows, columns = np.divmod(chosen // level.anchors, width // level.stride)
-        centres = np.stack([columns, rows], axis=1).astype(np.float32) * level.stride
-        spans = level.boxes[chosen] * level.stride
-        boxes = np.concatenate([centres - spans[:, :2], centres + spans[:, 2:]], axis=1)
-        check_finite(boxes)
-        if level.points is None:
-            marks = guess_landmarks5(boxes)
-        else:
-            marks = level.points[chosen].reshape(-1, 5, 2) * level.stride + centres[:, None]
-            check_finite(marks)
-        found.append(Decoded(boxes, level.scores[chosen], marks))
-    return join_decoded(found)
+    found = [_pick(level, width, min_score) for level in levels]
+    found = [rows for rows in found if len(rows)]
+    if not found:
+        return join_decoded([])
+    rows = np.concatenate(found) if len(found) > 1 else found[0]
+    check_finite(rows)
+    stride, scores, corners = rows[:, :1], rows[:, 1], rows[:, 2:4]
+    boxes = np.concatenate([corners - rows[:, 4:6], corners + rows[:, 6:8]], axis=1) * stride
+    if rows.shape[1] == _ROW_WITHOUT_POINTS:
+        return Decoded(boxes, scores, guess_landmarks5(boxes))
+    marks = (rows[:, _ROW_WITHOUT_POINTS:].reshape(-1, 5, 2) + corners[:, None]) * stride[:, None]
+    return Decoded(boxes, scores, marks)
+
+
+def _pick(level: Level, width: int, min_score: float) -> Array:
+    """Return a row for each anchor above `min_score`: stride, score, cell, sides, points."""
+    check_finite(level.scores)
+    chosen = np.flatnonzero(level.scores > min_score)
+    if not len(chosen):
+        return level.boxes[:0]
+    points = 0 if level.points is None else level.points.shape[1]
+    rows = np.empty((len(chosen), _ROW_WITHOUT_POINTS + points), np.float32)
+    rows[:, 0] = level.stride
+    rows[:, 1] = level.scores[chosen]
+    rows[:, 3], rows[:, 2] = np.divmod(chosen // level.anchors, width // level.stride)
+    rows[:, 4:8] = level.boxes[chosen]
+    if level.points is not None:
+        rows[:, 8:] = level.points[chosen]
+    return rows
 
 
 def explain_outputs(name: str, what: str) -> ModelError:
