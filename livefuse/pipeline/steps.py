@@ -28,6 +28,7 @@ from livefuse.pipeline.effects.beauty_step import create_beautify_step
 from livefuse.pipeline.effects.blur import create_blur_step
 from livefuse.pipeline.enhance_step import create_enhance_step
 from livefuse.pipeline.policy import ConsentWatch, HeldPicture
+from livefuse.pipeline.puppet_step import create_puppet_step
 from livefuse.pipeline.state import FrameState, Outcome, Services, Step, StepContext
 from livefuse.pipeline.swap_step import create_swap_step
 from livefuse.token import COVERING, GENERATING, OPERATIONS, Token
@@ -51,6 +52,7 @@ STEPS: Final[dict[str, Callable[[StepContext], Step]]] = {
     "identify": create_identify_step,
     "background": create_background_step,
     "swap": create_swap_step,
+    "puppet": create_puppet_step,
     "beautify": create_beautify_step,
     "enhance": create_enhance_step,
     "blur": create_blur_step,

@@ -27,12 +27,18 @@ _EYES_OPEN: Final = 1.45  # the canonical face's are half closed
 _WALL: Final = ((168, 176, 190), (92, 100, 118))  # R, G, B: behind the head, and at the corners
 
 
-def draw_portrait(drawing: Drawing) -> tuple[NDArray[np.uint8], Values]:
-    """Return RGB uint8 (720, 960, 3) of the avatar at rest, and its mesh (468, 3) in px of that."""
-    width, height = SIZE
+def draw_empty_portrait(drawing: Drawing) -> tuple[NDArray[np.uint8], Values]:
+    """Return what is behind and below the avatar, and where it goes: see `draw_portrait`."""
     mesh = _create_rest() * np.float32(_FACE_PX) + np.array([*_CENTRE, 0], np.float32)
     picture = _draw_wall()
     _draw_body(picture, drawing.coat)
+    return picture, mesh
+
+
+def draw_portrait(drawing: Drawing) -> tuple[NDArray[np.uint8], Values]:
+    """Return RGB uint8 (720, 960, 3) of the avatar at rest, and its mesh (468, 3) in px of that."""
+    width, height = SIZE
+    picture, mesh = draw_empty_portrait(drawing)
     frame = create_frame(width, height)
     frame.buffer[:] = cv2.cvtColor(picture, cv2.COLOR_RGB2YUV_I420)
     frame.colour = frame.colour._replace(matrix="bt601")  # as OpenCV converts
