@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,7 +199,7 @@ class FakeMesh:
 
 def test_a_mesh_begins_surer_than_it_goes_on(seen):
     frame, face = seen
-    fake = FakeMesh(face.mesh, 0.4)
+    fake: Any = FakeMesh(face.mesh, 0.4)
     step = AlignStep(fake, AlignConfig())
     assert align(step, frame, face.track).mesh is None
     fake.score = 0.6
@@ -213,7 +214,7 @@ def test_a_mesh_begins_surer_than_it_goes_on(seen):
 
 def test_a_followed_face_costs_one_run_of_the_network(seen):
     frame, face = seen
-    fake = FakeMesh(face.mesh)
+    fake: Any = FakeMesh(face.mesh)
     step = AlignStep(fake, AlignConfig())
     align(step, frame, face.track)
     assert len(fake.crops) == 2  # from the box, then from the mesh
@@ -225,20 +226,24 @@ def test_a_followed_face_costs_one_run_of_the_network(seen):
 
 def test_a_jump_takes_the_crop_along(seen):
     frame, face = seen
-    fake = FakeMesh(face.mesh)
+    fake: Any = FakeMesh(face.mesh)
     step = AlignStep(fake, AlignConfig())
     align(step, frame, face.track)
     track, box = face.track, face.track.box
     far = Box(box.x0 + 60, box.y0, box.x1 + 60, box.y1)
-    fake.mesh = face.mesh + np.float32([60, 0, 0])
-    align(step, frame, replace(track, box=far, landmarks5=track.landmarks5 + np.float32([60, 0])))
+    fake.mesh = face.mesh + np.array([60, 0, 0], np.float32)
+    align(
+        step,
+        frame,
+        replace(track, box=far, landmarks5=track.landmarks5 + np.array([60, 0], np.float32)),
+    )
     assert fake.crops[-1].x - fake.crops[-2].x == pytest.approx(60.0, abs=0.1)
 
 
 def test_a_cut_and_a_reset_begin_anew(seen):
     frame, face = seen
     for begin in (lambda step: step.reset(), lambda step: None):
-        fake = FakeMesh(face.mesh)
+        fake: Any = FakeMesh(face.mesh)
         step = AlignStep(fake, AlignConfig())
         align(step, frame, face.track)
         begin(step)
@@ -248,7 +253,8 @@ def test_a_cut_and_a_reset_begin_anew(seen):
 
 def test_tracks_that_are_gone_are_forgotten(seen):
     frame, face = seen
-    step = AlignStep(FakeMesh(face.mesh), AlignConfig())
+    fake: Any = FakeMesh(face.mesh)
+    step = AlignStep(fake, AlignConfig())
     for track_id in range(20):
         align(step, frame, replace(face.track, track_id=track_id))
     assert list(step._kept) == [19]

@@ -90,7 +90,11 @@ def test_vectors_are_as_insightface_has_them(models, models_folder, sessions, se
 def test_many_faces_are_as_one_by_one(models, sessions, seen, name):
     """(R34) in one run where the network takes any batch."""
     frame, points = seen
-    many = [points, points + np.float32([30, 0]), points + np.float32([-20, 15])]
+    many = [
+        points,
+        points + np.array([30, 0], np.float32),
+        points + np.array([-20, 15], np.float32),
+    ]
     embedder = create(models, sessions, name)
     assert embedder._can_batch == (name != "w600k_r50")
     together = embedder.embed(frame, many)
@@ -103,7 +107,7 @@ def test_many_faces_are_as_one_by_one(models, sessions, seen, name):
 
 def test_the_embedded_network_batches_too(embedder, seen):
     frame, points = seen
-    many = [points, points + np.float32([15, 0])]
+    many = [points, points + np.array([15, 0], np.float32)]
     alone = np.concatenate([embedder.embed(frame, [one]) for one in many])
     assert np.abs(embedder.embed(frame, many) - alone).max() < 1e-4
     assert embedder.embed(frame, []).shape == (0, 0)

@@ -1,6 +1,7 @@
 """The operation `identify`: who is who, by real networks (R17, R23, R24, C60)."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -58,7 +59,7 @@ def create_context(*, every_frame=False, gallery=(), config=None):
 
 
 def create_step(who, **more):
-    step = create_identify_step(create_context(**more))
+    step: Any = create_identify_step(create_context(**more))
     step._embedder = FakeEmbedder(who)
     step._read_gallery(128)
     return step
@@ -72,9 +73,9 @@ def place(face, track_id, x, **changes):
         face.track,
         track_id=track_id,
         box=Box(box.x0 + shift, box.y0, box.x1 + shift, box.y1),
-        landmarks5=face.track.landmarks5 + np.float32([shift, 0]),
+        landmarks5=face.track.landmarks5 + np.array([shift, 0], np.float32),
     )
-    return Face(track, **{"mesh": face.mesh + np.float32([shift, 0, 0]), **changes})
+    return Face(track, **{"mesh": face.mesh + np.array([shift, 0, 0], np.float32), **changes})
 
 
 def run(step, frame, *faces, parameters=None):
@@ -158,7 +159,8 @@ def test_two_who_cross_keep_their_numbers_though_the_tracker_exchanges_them(seen
     anna_x = [100.0]
     step = create_step(lambda x: ANNA if abs(x - anna_x[0]) < 5 else BOB, gallery=gallery)
     for _ in range(10):
-        faces = run(step, frame, place(face, 1, 100.0), place(face, 2, 500.0))
+        run(step, frame, place(face, 1, 100.0), place(face, 2, 500.0))
+    faces = run(step, frame, place(face, 1, 100.0), place(face, 2, 500.0))
     assert [(f.track.track_id, f.person) for f in faces] == [(1, "anna"), (2, "bob")]
     for x in range(120, 500, 40):  # anna walks to the right, bob to the left
         anna_x[0] = float(x)
@@ -166,8 +168,9 @@ def test_two_who_cross_keep_their_numbers_though_the_tracker_exchanges_them(seen
         first, second = (x, 600 - x) if x < 300 else (600 - x, x)
         run(step, frame, place(face, 1, float(first)), place(face, 2, float(second)))
     anna_x[0] = 500.0
-    for _ in range(4):
-        faces = run(step, frame, place(face, 1, 100.0), place(face, 2, 500.0))
+    for _ in range(3):
+        run(step, frame, place(face, 1, 100.0), place(face, 2, 500.0))
+    faces = run(step, frame, place(face, 1, 100.0), place(face, 2, 500.0))
     by_place = {f.track.landmarks5[2, 0]: (f.track.track_id, f.person) for f in faces}
     assert by_place == {100.0: (2, "bob"), 500.0: (1, "anna")}
     ids = Parameters(select="id", people=("1",))
@@ -212,7 +215,7 @@ def test_held_faces_and_faces_without_a_mesh_are_not_looked_at_again(seen):
 
 def test_the_gallery_is_read_again_while_a_stream_runs(seen):
     frame, face = seen
-    known = []
+    known: list[KnownFace] = []
     step = create_step(lambda x: ANNA)
     step._context = replace(
         step._context, services=replace(step._context.services, list_gallery=lambda: tuple(known))
@@ -239,19 +242,25 @@ def test_a_detector_is_no_identity_network():
         create_identify_step(create_context(config=config))
 
 
+def describe(frame, face):
+    attributes = describe_attributes(frame, face)
+    assert attributes is not None
+    return attributes
+
+
 def test_attributes_tell_light_and_expression_and_not_the_person(seen):
     """R23: z_att follows pose, expression and light; z_id does not."""
     frame, face = seen
-    rest = describe_attributes(frame, face)
+    rest = describe(frame, face)
     dark = create_face_frame(150, (640, 480))
     dark.y[:, :320] = 16 + (dark.y[:, :320] - 16) // 2
-    lit = describe_attributes(dark, face)
+    lit = describe(dark, face)
     assert lit.light < rest.light
     assert lit.light_side > rest.light_side + 0.15
     assert lit[:8] == rest[:8]
     open_mouth = face.mesh.copy()
     open_mouth[14, 1] += 30
-    assert describe_attributes(frame, replace(face, mesh=open_mouth)).mouth_open > rest.mouth_open
+    assert describe(frame, replace(face, mesh=open_mouth)).mouth_open > rest.mouth_open
     assert describe_attributes(frame, replace(face, mesh=None)) is None
     vectors = [embed(frame), embed(dark)]
     assert float(vectors[0] @ vectors[1]) > 0.95

@@ -20,6 +20,13 @@ def face():
     return analyse(create_face_frame(250)).faces[0]
 
 
+def get(face, count):
+    """Return the set, which is known."""
+    points = get_landmarks(face, count)
+    assert points is not None
+    return points
+
+
 def create_bare_face():
     points = np.arange(10, dtype=np.float32).reshape(5, 2)
     return Face(Track(1, Box(0, 0, 10, 10), points, 1.0, 0.0))
@@ -27,7 +34,7 @@ def create_bare_face():
 
 @pytest.mark.parametrize("count", [5, 68, 106, 468])
 def test_a_mesh_gives_every_count_but_203(face, count):
-    points = get_landmarks(face, count)
+    points = get(face, count)
     assert points.shape == (count, 2)
     assert points.dtype == np.float32
     box = face.track.box
@@ -38,17 +45,17 @@ def test_a_mesh_gives_every_count_but_203(face, count):
 def test_203_points_come_from_their_own_network_only(face):
     assert get_landmarks(face, 203) is None
     known = Face(face.track, mesh=face.mesh, landmarks={203: np.zeros((203, 2), np.float32)})
-    assert get_landmarks(known, 203).shape == (203, 2)
+    assert get(known, 203).shape == (203, 2)
 
 
 def test_what_a_network_found_goes_before_the_mesh(face):
     own = np.full((68, 2), 7.0, np.float32)
-    assert get_landmarks(Face(face.track, mesh=face.mesh, landmarks={68: own}), 68) is own
+    assert get(Face(face.track, mesh=face.mesh, landmarks={68: own}), 68) is own
 
 
 def test_without_a_mesh_only_the_tracks_five_are_known():
     face = create_bare_face()
-    assert np.array_equal(get_landmarks(face, 5), face.track.landmarks5)
+    assert np.array_equal(get(face, 5), face.track.landmarks5)
     assert np.array_equal(get_landmarks5(face), face.track.landmarks5)
     assert all(get_landmarks(face, count) is None for count in COUNTS if count != 5)
 
@@ -60,16 +67,16 @@ def test_an_unknown_count_is_refused_with_the_known_ones(face):
 
 def test_the_sets_agree_on_eyes_nose_and_mouth(face):
     """68 and 106 points name the same five places as the mesh, within 4 % of the face."""
-    five = get_landmarks(face, 5)
+    five = get(face, 5)
     for other in (
-        convert_68_to_5(get_landmarks(face, 68)),
-        convert_106_to_5(get_landmarks(face, 106)),
+        convert_68_to_5(get(face, 68)),
+        convert_106_to_5(get(face, 106)),
     ):
         assert np.abs(other - five).max() < 0.04 * face.track.box.width
 
 
 def test_68_points_run_as_ibug_has_them(face):
-    points = get_landmarks(face, 68)
+    points = get(face, 68)
     jaw, lips = points[:17], points[48:60]
     assert (np.diff(jaw[:, 0]) > -3).all()  # from image-left to image-right
     assert jaw[8, 1] == jaw[:, 1].max()
@@ -82,7 +89,7 @@ def test_68_points_run_as_ibug_has_them(face):
 
 def test_106_points_are_each_named_once(face):
     assert len(set(POINTS_106_AS_68.tolist())) == 68
-    points = get_landmarks(face, 106)
+    points = get(face, 106)
     distances = np.linalg.norm(points[:, None] - points[None], axis=2) + 1e9 * np.eye(106)
     # Each eye's pupil has two numbers; all others are places of their own.
     assert (distances.min(axis=1) < 1e-3).sum() == 4

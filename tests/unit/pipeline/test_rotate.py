@@ -28,7 +28,9 @@ class UprightDetector:
         x0, y0, x1, y1 = xs.min(), ys.min(), xs.max() + 1, ys.max() + 1
         if not (frame.y[y0, x0:x1] > 240).all():
             return []
-        points = np.float32([(x0, y0), (x1 - 1, y0), (x0, y1 - 1), (x1 - 1, y1 - 1), (x0, y0)])
+        points = np.array(
+            [(x0, y0), (x1 - 1, y0), (x0, y1 - 1), (x1 - 1, y1 - 1), (x0, y0)], np.float32
+        )
         return [Detection(Box(x0, y0, x1, y1), 0.9, points)]
 
 
