@@ -33,7 +33,7 @@ _FAR_PX: Final = 1e5
 _MAX_SCALE: Final = 8
 _MIN_EYES_PX: Final = 10.0
 _MIN_AXIS_SHARE: Final = 0.12  # eyes nearer to one another than this: a profile
-_HALF_FACE: Final = 0.68  # of the eye distance, from nose bridge to ear, seen from the front
+_HALF_FACE: Final = 0.68  # of the eye distance, from nose bridge to ear: less is turned away
 _MIN_HALF: Final = 0.12
 _POINTS: Final = 468
 _MARGIN_X: Final = 0.5
@@ -132,8 +132,8 @@ def measure_face(
     if grid is None:
         return None
     across = (line / length).astype(np.float32)
-    reach = np.abs((points[[234, 454]] - points[168]) @ across) / (_HALF_FACE * eyes_px)
-    left, right = np.clip(reach, _MIN_HALF, 1.0).tolist()
+    ears = (points[[234, 454]] - points[168]) @ across / (_HALF_FACE * eyes_px)
+    left, right = np.clip(ears * np.array([-1.0, 1.0]), _MIN_HALF, 1.0).tolist()
     corner = np.array([grid.x, grid.y], np.float32)
     moved = points - corner + np.float32(0.5)
     return FaceGeometry(

@@ -6,6 +6,7 @@ Y, U and V, is one matrix product. Where folds and shades under the eyes lie com
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -202,9 +203,15 @@ def _aim(canvas: Canvas, colour: Yuv, share: float) -> tuple[float, float]:
 
 
 def fade_sides(geometry: FaceGeometry) -> tuple[float, float]:
-    """Return what is left of paint on each side: a side turned away shows less, then none."""
-    left, right = (
-        min(max((half - 0.22) / 0.25, 0.0), 1.0)
-        for half in (geometry.left_half, geometry.right_half)
-    )
-    return left, right
+    """Return what is left of paint on each side, 0..1: none on one turned away by 70 degrees.
+
+    An eye's width against the eyes' distance tells: 0.44 from the front, 0.17 at 60 degrees.
+    """
+    points, eyes_px = geometry.points, geometry.eyes_px
+    left = _appear(math.dist(points[33], points[133]) / eyes_px)
+    right = _appear(math.dist(points[263], points[362]) / eyes_px)
+    return (left, 1.0) if geometry.left_half < geometry.right_half else (1.0, right)
+
+
+def _appear(eye_width: float) -> float:
+    return min(max((eye_width - 0.13) / 0.08, 0.0), 1.0)

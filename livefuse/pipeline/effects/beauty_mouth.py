@@ -26,6 +26,7 @@ _CLOSED_MM: Final = 1.5  # lips nearer than this show no teeth
 _OPEN_MM: Final = 2.5
 _LIP_SPREAD: Final = 392.0  # 2 * 14^2: teeth, tongue and a microphone lie further off
 _FEW: Final = 8
+_PROFILE: Final = 0.4  # what is left of the tint where half the mouth is guessed
 
 
 def paint_mouth(canvas: Canvas) -> None:
@@ -59,7 +60,7 @@ def _tint_lips(canvas: Canvas, patch: Patch, luma: Floats, u: Floats, v: Floats)
     mean_y = calm.settle("lips_y", find_median(luma[inside]))
     weight *= np.exp(((u - mean_u) ** 2 + (v - mean_v) ** 2) * np.float32(-1 / _LIP_SPREAD))
     weight *= _keep_off_skin(canvas, luma, u, v)
-    weight *= np.float32(min(sum(fade_sides(canvas.geometry)), 1.0))
+    weight *= np.float32(_PROFILE + (1.0 - _PROFILE) * min(fade_sides(canvas.geometry)))
     target = amounts.colours["lip_color"]
     tint = amounts["lips"]
     change = weight * np.float32(tint * min(max(0.5 * (target[0] - mean_y), -38.0), 14.0))

@@ -14,6 +14,8 @@ from livefuse.pipeline.effects.beauty_painter import BeautyPainter
 from livefuse.pipeline.effects.beauty_sitter import Sitter
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from livefuse.config import BeautifyConfig
     from livefuse.face import Face
     from livefuse.frame import Colour
@@ -38,7 +40,7 @@ class BeautifyStep:
         self._ramp_s = config.ramp_ms / _MS_PER_S
         self._painter = BeautyPainter()
         self._kept: dict[int, _Kept] = {}
-        self._asked: tuple[object, object] | None = None
+        self._asked: tuple[Mapping[str, float | str], Colour] | None = None
         self._target: Amounts | None = None
         self._ramp = AmountRamp(self._ramp_s)
         self._is_first = True
@@ -69,16 +71,10 @@ class BeautifyStep:
         self._is_first = True
 
     def _resolve(self, state: FrameState) -> Amounts:
-        values: object = state.token.parameters.beautify
-        colour: Colour = state.frame.colour
-        if (
-            self._target is None
-            or self._asked is None
-            or self._asked[0] is not values
-            or self._asked[1] != colour
-        ):
-            self._asked = (values, colour)
-            self._target = resolve_amounts(state.token.parameters.beautify, colour)
+        asked = (state.token.parameters.beautify, state.frame.colour)
+        if self._target is None or asked != self._asked:
+            self._target = resolve_amounts(*asked)
+            self._asked = asked
         return self._target
 
     def _follow(self, state: FrameState) -> None:
