@@ -1,11 +1,11 @@
 """scrfd_insightface: what SCRFD costs outside its network, against insightface's `SCRFD.detect`.
 
 Both have the same stand-in of det_10g and the same 720p picture with two faces, in one process and
-one thread, in turns of a few frames each. On both sides `session.run` is replaced by the answer that the stand-in gave
-to that very input, so that what is counted (CPU time of the thread) is reading the picture,
-feeding, decoding and suppressing, and nothing else. insightface starts from BGR pixels, livefuse
-from the decoder's planes. The figure is at insightface's usual 640x640 against livefuse's 640x384;
-with insightface at 640x384 too it is told beside it.
+one thread, in turns of a few frames each. On both sides `session.run` is replaced by the answer
+that the stand-in gave to that very input, so that what is counted (CPU time of the thread) is
+reading the picture, feeding, decoding and suppressing, and nothing else. insightface starts from
+BGR pixels, livefuse from the decoder's planes. The figure is at insightface's usual 640x640 against
+livefuse's 640x384; with insightface at 640x384 too it is told beside it.
 """
 
 from __future__ import annotations

@@ -160,4 +160,5 @@ def _compute_overlaps(boxes: NDArray[np.float32]) -> NDArray[np.bool_]:
     height = np.minimum(y1[:, None], y1) - np.maximum(y0[:, None], y0)
     shared = np.maximum(width, 0) * np.maximum(height, 0)
     areas = (x1 - x0) * (y1 - y0)
-    return shared > _NMS_IOU * (areas[:, None] + areas - shared)
+    overlaps: NDArray[np.bool_] = shared > _NMS_IOU * (areas[:, None] + areas - shared)
+    return overlaps

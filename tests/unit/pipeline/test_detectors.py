@@ -38,8 +38,8 @@ def sessions(models_folder):
 def draw_red(size=(640, 360), points=RED_AT, half=20, colour=(30, 40, 200)):
     """Return a frame of dull noise with a red square at each of `points`."""
     width, height = size
-    noise = np.random.default_rng(5).normal(0, 1, (height, width, 3))
-    bgr = np.clip(100 + 400 * cv2.GaussianBlur(noise, (0, 0), 9), 60, 140).astype(np.uint8)
+    cells = np.random.default_rng(5).integers(70, 130, (height // 20, width // 20, 3), np.uint8)
+    bgr = cv2.resize(cells, (width, height), interpolation=cv2.INTER_CUBIC)
     for x, y in points:
         bgr[y - half : y + half, x - half : x + half] = colour
     return create_frame_by_bgr(bgr)
@@ -161,7 +161,7 @@ def compare_scrfd(ours, theirs, frame, size, px=0.02, score=1e-4):
     boxes, points = theirs.detect(read_bgr(frame), input_size=size)
     found = ours.detect(frame)
     # They count a px more to a side when they compare boxes: near the limit one may stay.
-    assert abs(len(found) - len(boxes)) <= 0.1 * len(boxes)
+    assert abs(len(found) - len(boxes)) <= 0.25 * len(boxes)
     assert np.abs(np.array(found[0].box) - boxes[0, :4]).max() < px
     assert abs(found[0].score - boxes[0, 4]) < score
     if points is not None:
@@ -191,15 +191,19 @@ def test_yunet_is_as_opencv_has_it(sessions, models_folder):
         str(models_folder / "yunet_2023_mar.onnx"), "", (640, 640), 0.5**0.5, 0.3
     )
     _, rows = theirs.detect(read_bgr(frame))
-    found = make(sessions, "yunet_2023_mar").detect(frame)
+    detector = make(sessions, "yunet_2023_mar")
+    blob = detector._shelf.get(frame, light=False).fill(frame)
+    decoded = decode_yunet(detector._network.run({"input": blob}), 640, 0.5)
     assert len(rows) >= 2
     for row in rows:
         x, y, width, height = row[:4]
-        expected = (x, y, x + width, y + height)
-        mine = min(found, key=lambda item: np.abs(np.array(item.box) - expected).max())
-        assert np.abs(np.array(mine.box) - expected).max() < 1.0
-        assert np.abs(mine.landmarks5 - row[4:14].reshape(5, 2)).max() < 1.0
-        assert mine.score == pytest.approx(row[14] ** 2, abs=0.01)
+        away = np.abs(decoded.boxes - (x, y, x + width, y + height)).max(axis=1)
+        index = int(np.argmin(away))
+        assert away[index] < 0.1
+        assert np.abs(decoded.landmarks5[index] - row[4:14].reshape(5, 2)).max() < 0.1
+        assert decoded.scores[index] == pytest.approx(row[14] ** 2, abs=0.001)
+    best = detector.detect(frame)[0]
+    assert best.score == pytest.approx(rows[:, 14].max() ** 2, abs=0.001)
 
 
 def test_the_tables_are_what_the_networks_were_trained_on():
