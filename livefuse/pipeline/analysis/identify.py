@@ -7,12 +7,14 @@ new faces are looked at at once, since until then nobody knows whether they are 
 
 from __future__ import annotations
 
+import difflib
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from livefuse.errors import ConfigError
 from livefuse.frame import create_frame
 from livefuse.pipeline.analysis.attributes import describe_attributes
 from livefuse.pipeline.analysis.embed import create_embedder
@@ -24,6 +26,7 @@ from livefuse.pipeline.landmarks import get_landmarks5
 from livefuse.pipeline.templates import get_template
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from concurrent.futures import Future
 
     from livefuse.config import IdentifyConfig
@@ -60,11 +63,17 @@ class IdentifyStep:
         self._refreshed_s = 0.0
         self._refresh: Future[None] | None = None
 
-    def prepare(self, token: Token) -> None:  # noqa: ARG002 - the network is the same for all
-        """See `Step.prepare`: the network runs once, the gallery is read."""
+    def prepare(self, token: Token) -> None:
+        """See `Step.prepare`: the network runs once, the gallery is read.
+
+        Raises:
+            ConfigError: the token means somebody by name whom nobody has enrolled.
+        """
         points = (get_template("arcface_112_v2") * 64).astype(np.float32)
         vectors = self._embedder.embed(create_frame(64, 64), [points])
         self._read_gallery(vectors.shape[1])
+        if token.parameters.select == "reference":
+            check_people(token.parameters.people, self._gallery.people)
 
     def run(self, state: FrameState) -> None:
         """See `Step.run`."""
@@ -142,6 +151,24 @@ class IdentifyStep:
 
     def _read_gallery(self, length: int) -> None:
         self._gallery = Gallery(self._context.services.list_gallery(), length)
+
+
+def check_people(asked: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse names that nobody has: a swap of nobody would leave everybody bare.
+
+    Raises:
+        ConfigError: the first such name, with the nearest right one.
+    """
+    for name in asked:
+        if name in known:
+            continue
+        near = difflib.get_close_matches(name, known, n=1)
+        guess = f"did you mean {near[0]}? " if near else ""
+        names = ", ".join(known) or "nobody yet"
+        raise ConfigError(
+            f"nobody called {name!r} is enrolled",
+            hint=f"{guess}known are {names}; livefuse faces enroll adds people",
+        )
 
 
 def _find_likeness(embedder: Embedder, config: IdentifyConfig) -> Likeness:

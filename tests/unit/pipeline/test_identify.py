@@ -227,6 +227,19 @@ def test_the_gallery_is_read_again_while_a_stream_runs(seen):
     assert names[-1] == "anna"
 
 
+def test_a_name_that_nobody_has_is_refused_before_the_stream_runs():
+    step = create_identify_step(create_context(gallery=(KnownFace("anna", ANNA),)))
+    token = create_token(OPERATIONS, now_epoch_s=0.0)
+    for people, message in (((("ana",)), "did you mean anna"), (("zoe",), "known are anna")):
+        wrong = msgspec.structs.replace(
+            token, parameters=Parameters(select="reference", people=people)
+        )
+        with pytest.raises(ConfigError, match=message):
+            step.prepare(wrong)
+    right = Parameters(select="reference", people=("anna",))
+    step.prepare(msgspec.structs.replace(token, parameters=right))
+
+
 def test_a_bound_of_ones_own_moves_both(seen):
     identify = msgspec.structs.replace(Config().identify, min_similarity=0.5)
     config = msgspec.structs.replace(Config(), identify=identify)
