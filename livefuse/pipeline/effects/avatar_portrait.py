@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float32]
 
-SIZE: Final = (960, 720)
+SIZE: Final = (1280, 720)
 _FACE_PX: Final = 270.0
-_CENTRE: Final = (480.0, 345.0)
+_CENTRE: Final = (640.0, 372.0)
 _EYES_OPEN: Final = 1.45  # the canonical face's are half closed
 _WALL: Final = ((168, 176, 190), (92, 100, 118))  # R, G, B: behind the head, and at the corners
 
@@ -36,7 +36,7 @@ def draw_empty_portrait(drawing: Drawing) -> tuple[NDArray[np.uint8], Values]:
 
 
 def draw_portrait(drawing: Drawing) -> tuple[NDArray[np.uint8], Values]:
-    """Return RGB uint8 (720, 960, 3) of the avatar at rest, and its mesh (468, 3) in px of that."""
+    """Return RGB uint8 (720, 1280, 3) of the avatar at rest, and its mesh (468, 3) in px of that."""
     width, height = SIZE
     picture, mesh = draw_empty_portrait(drawing)
     frame = create_frame(width, height)

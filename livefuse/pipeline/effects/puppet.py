@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import cv2
 import numpy as np
 
-from livefuse.geometry import apply_similarity, create_matrix, fit_similarity
+from livefuse.geometry import apply_similarity, fit_similarity
 from livefuse.pipeline.canonical import fit_head
 from livefuse.pipeline.effects.avatar_portrait import draw_empty_portrait
 from livefuse.pipeline.effects.avatar_render import AvatarRenderer, Wearer
@@ -22,7 +22,7 @@ from livefuse.pipeline.effects.mesh_regions import SIDES
 from livefuse.pipeline.effects.puppet_motion import Motion, move_portrait
 from livefuse.pipeline.effects.puppet_stage import Stage, create_stage
 from livefuse.pipeline.planes import Scratch, blend_plane
-from livefuse.pipeline.topology import LIPS_INNER, OVAL, TRIANGLES
+from livefuse.pipeline.topology import EYE_LEFT, EYE_RIGHT, LIPS_INNER, OVAL, TRIANGLES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from livefuse.config import PuppetConfig
     from livefuse.face import SourceFace
     from livefuse.frame import Frame
-    from livefuse.geometry import Similarity
     from livefuse.pipeline.canonical import Pose
     from livefuse.pipeline.effects.avatar_render import Drawing
 
@@ -44,7 +43,12 @@ _GRID_ACROSS_PX: Final = 110.0
 _COARSEST: Final = 0.25
 _OPEN_MOUTH: Final = 0.015  # face widths
 _MOUTH_BLUR: Final = 0.006
-_MOUTH_GAIN: Final = (0.6, 1.6)
+_DIMMEST, _BRIGHTEST = 0.6, 1.6  # the mouth's luma against the wearer's
+_CHEEKS: Final = (50, 280)
+_STIFF: Final = 20.0
+_LASHES_FROM: Final = 0.6  # closed so far, lashes show as a line
+_LASH_WIDTH: Final = 0.07  # eye widths
+_LASH_DARK: Final = 0.7
 _RESTS: Final = 1e-3
 
 
@@ -65,6 +69,7 @@ class _Mouth(NamedTuple):
     x: int
     y: int
     planes: tuple[Plane, Plane, Plane]
+    skin: float
 
 
 class PhotoPuppet:
@@ -97,6 +102,8 @@ class PhotoPuppet:
             return face
         moved = np.concatenate([face, self._move_rings(head)])
         self._warp(frame, stage, moved)
+        for eye, closed in zip((EYE_LEFT, EYE_RIGHT), motion.closed, strict=True):
+            _draw_lashes(frame, face[eye[:9], :2], (closed - _LASHES_FROM) / (1 - _LASHES_FROM))
         if mouth is not None and wearer is not None:
             self._lay_mouth(frame, mouth, wearer, face)
         return face
@@ -139,29 +146,34 @@ class PhotoPuppet:
         _remap(stage.planes[2][half], small, frame.v[half])
 
     def _lay_mouth(self, frame: Frame, mouth: _Mouth, wearer: Values, face: Values) -> None:
-        """Bring the inside of the wearer's mouth into the portrait's, as bright as that is."""
-        lips, to = wearer[LIPS_INNER, :2], face[LIPS_INNER, :2]
+        """Bring the inside of the wearer's mouth into the portrait's, in that one's light."""
+        lips = wearer[LIPS_INNER, :2] - (mouth.x, mouth.y)
+        to = face[LIPS_INNER, :2]
         face_px = float(np.linalg.norm(face[SIDES[1]] - face[SIDES[0]]))
         blur_px = _MOUTH_BLUR * face_px + 0.4
-        pad = 3 * blur_px + 2
-        low, high = to.min(axis=0) - pad, to.max(axis=0) + pad
-        x0, y0 = max(int(low[0]) // 2 * 2, 0), max(int(low[1]) // 2 * 2, 0)
-        x1 = min(int(high[0]) // 2 * 2 + 2, frame.width)
-        y1 = min(int(high[1]) // 2 * 2 + 2, frame.height)
-        if x1 - x0 < 4 or y1 - y0 < 4:  # noqa: PLR2004 - px: nothing to see
+        box = _find_part(to, 3 * blur_px + 2, frame)
+        if box is None:
             return
-        move = fit_similarity(lips - (mouth.x, mouth.y), to - (x0, y0))
-        mask = np.zeros((y1 - y0, x1 - x0), np.uint8)
-        cv2.fillPoly(mask, [np.rint((to - (x0, y0)) * 16).astype(np.int32)], 255, cv2.LINE_AA, 4)
-        mask = np.asarray(cv2.GaussianBlur(mask, (0, 0), blur_px), np.uint8)
+        x0, y0, x1, y1 = box
+        to = np.asarray(to - (x0, y0), np.float32)
+        move = _fit_affine(lips, to)
+        mask = _draw_inner(to, (y1 - y0, x1 - x0), blur_px)
+        # What is outside the wearer's own inner lips is his lips, which must not come along.
+        own = _draw_inner(lips, mouth.planes[0].shape, 0.0)
+        own = np.asarray(cv2.warpAffine(own, move, (x1 - x0, y1 - y0)), np.uint8)
+        cv2.min(mask, cv2.GaussianBlur(own, (0, 0), blur_px), dst=mask)
+        light = _measure_skin(frame, face), mouth.skin
         for index, plane in enumerate((frame.y, frame.u, frame.v)):
             step = 2 if index else 1
             part = plane[y0 // step : y1 // step, x0 // step : x1 // step]
-            share = mask
+            cover = _warp_mouth(mouth.planes[index], move, step, part.shape)
             if index:
                 share = np.asarray(cv2.resize(mask, part.shape[::-1], interpolation=cv2.INTER_AREA))
-            cover = _warp_mouth(mouth.planes[index], move, step, part.shape)
-            blend_plane(part, cover, share, self._scratch)
+            else:
+                share = mask
+                gain = min(max((light[0] - 16) / max(light[1] - 16, 1.0), _DIMMEST), _BRIGHTEST)
+                cover = cv2.convertScaleAbs(cover, alpha=gain, beta=16 * (1 - gain))
+            blend_plane(part, np.asarray(cover, np.uint8), np.asarray(share, np.uint8), self._scratch)
 
 
 class AvatarPuppet:
@@ -277,31 +289,96 @@ def _remap(source: Plane, places: NDArray[np.floating], out: Plane) -> None:
 
 
 def _cut_mouth(frame: Frame, wearer: Values) -> _Mouth | None:
-    lips = wearer[LIPS_INNER, :2]
-    if not np.isfinite(lips).all():
+    box = _find_part(wearer[LIPS_INNER, :2], 8.0, frame)
+    if box is None:
         return None
-    low, high = lips.min(axis=0) - 8, lips.max(axis=0) + 8
+    x0, y0, x1, y1 = box
+    half = (slice(y0 // 2, y1 // 2), slice(x0 // 2, x1 // 2))
+    planes = frame.y[y0:y1, x0:x1].copy(), frame.u[half].copy(), frame.v[half].copy()
+    return _Mouth(x0, y0, planes, _measure_skin(frame, wearer))
+
+
+def _find_part(points: Values, pad: float, frame: Frame) -> tuple[int, int, int, int] | None:
+    """Return the even box around `points` within the frame, or None when there is nothing."""
+    if not np.isfinite(points).all():
+        return None
+    low, high = points.min(axis=0) - pad, points.max(axis=0) + pad
     x0, y0 = max(int(low[0]) // 2 * 2, 0), max(int(low[1]) // 2 * 2, 0)
     x1 = min(int(high[0]) // 2 * 2 + 2, frame.width)
     y1 = min(int(high[1]) // 2 * 2 + 2, frame.height)
     if x1 - x0 < 4 or y1 - y0 < 4:  # noqa: PLR2004 - px: nothing to see
         return None
-    half = (slice(y0 // 2, y1 // 2), slice(x0 // 2, x1 // 2))
-    planes = frame.y[y0:y1, x0:x1].copy(), frame.u[half].copy(), frame.v[half].copy()
-    return _Mouth(x0, y0, planes)
+    return x0, y0, x1, y1
 
 
-def _warp_mouth(plane: Plane, move: Similarity, step: int, shape: tuple[int, ...]) -> Plane:
-    a, b, tx, ty = move
-    middle = (step - 1) / 2
-    here = move._replace(
-        tx=(tx + middle * (a - b) - middle) / step, ty=(ty + middle * (a + b) - middle) / step
-    )
-    size = (shape[1], shape[0])
+def _measure_skin(frame: Frame, mesh: Values) -> float:
+    """Return the luma of both cheeks."""
+    found = []
+    for index in _CHEEKS:
+        x, y = mesh[index, :2].tolist()
+        row, column = min(max(int(y), 4), frame.height - 5), min(max(int(x), 4), frame.width - 5)
+        found.append(float(frame.y[row - 4 : row + 5, column - 4 : column + 5].mean()))
+    return sum(found) / len(found)
+
+
+def _draw_lashes(frame: Frame, lid: Values, share: float) -> None:
+    """Darken the line on which closed lids meet; the eye's white would glitter through there."""
+    width_px = float(np.hypot(*(lid[-1] - lid[0])))
+    thick = max(1.0, _LASH_WIDTH * width_px)
+    box = _find_part(lid, 3 * thick + 2, frame) if share > 0.0 else None
+    if box is None:
+        return
+    x0, y0, x1, y1 = box
+    line = np.zeros((y1 - y0, x1 - x0), np.uint8)
+    fixed = np.rint((lid - (x0, y0)) * 16).astype(np.int32)
+    cv2.polylines(
+        line, [fixed], isClosed=False, color=255, thickness=max(1, round(thick)),
+        lineType=cv2.LINE_AA, shift=4,
+    )  # fmt: skip
+    line = np.asarray(cv2.GaussianBlur(line, (0, 0), max(0.6, 0.4 * thick)), np.uint8)
+    part = frame.y[y0:y1, x0:x1]
+    dark = cv2.convertScaleAbs(line, alpha=min(share, 1.0) * _LASH_DARK)
+    cv2.multiply(part, cv2.bitwise_not(dark), dst=part, scale=1 / 255)
+
+
+def _fit_affine(source: Values, target: Values) -> NDArray[np.float64]:
+    """Return the (2, 3) matrix with the least squares error from (n, 2) to (n, 2) points.
+
+    A mouth that is hardly open lies nearly on a line: then lengths across it are not stretched.
+    """
+    middle = source.mean(axis=0)
+    known = np.column_stack([source - middle, np.ones(len(source))]).astype(np.float64)
+    even = fit_similarity(source, target)
+    guess = np.column_stack([[even.a, even.b], [-even.b, even.a]])
+    # Tikhonov's pull towards the similarity, in squared px.
+    pull = np.diag([_STIFF, _STIFF, 0.0])
+    wanted = known.T @ target + pull[:, :2] @ guess.T
+    found = np.linalg.solve(known.T @ known + pull, wanted)
+    shift = found[2] - middle @ found[:2]
+    return np.column_stack([found[:2].T, shift])
+
+
+def _draw_inner(lips: Values, shape: tuple[int, ...], blur_px: float) -> Plane:
+    mask = np.zeros(shape[:2], np.uint8)
+    cv2.fillPoly(mask, [np.rint(lips * 16).astype(np.int32)], 255, cv2.LINE_AA, 4)
+    if blur_px > 0.0:
+        mask = np.asarray(cv2.GaussianBlur(mask, (0, 0), blur_px), np.uint8)
+    return mask
+
+
+def _warp_mouth(
+    plane: Plane, move: NDArray[np.float64], step: int, shape: tuple[int, ...]
+) -> Plane:
+    middle = (step - 1) / 2  # a chroma px lies between two luma px
+    turn = move[:, :2]
+    shift = (turn @ [middle, middle] + move[:, 2] - middle) / step
     return np.asarray(
         cv2.warpAffine(
-            plane, create_matrix(here), size, flags=cv2.INTER_LINEAR,
+            plane,
+            np.column_stack([turn, shift]),
+            (shape[1], shape[0]),
+            flags=cv2.INTER_LINEAR,
             borderMode=cv2.BORDER_REPLICATE,
         ),
         np.uint8,
-    )  # fmt: skip
+    )

@@ -31,6 +31,7 @@ _PIVOT: Final = (0.0, 0.25, 0.35)  # face widths below and behind the face's mid
 _FORGET: Final = 0.06  # by so much a second does the best score grow worse, so that it is replaced
 _ADAPT: Final = 0.12  # a frame: the rest face moves to a better one, it does not jump
 _STILL: Final = 0.15  # of an eye's height: what closes less than this is noise or a squint
+_CLOSING: Final = 0.5  # of an eye's height more, and it is closed
 _RELAX: Final = 0.82  # a frame without a face
 _LIP_TOP, _LIP_LOW = 13, 14
 _CORNERS: Final = (0, 8)
@@ -133,7 +134,7 @@ class MotionReader:
         assert self._rest is not None  # noqa: S101 - read() has set it
         open_at_rest = measure_opening(self._rest, eye)
         share = 1 - measure_opening(upright, eye) / max(open_at_rest, 1e-3)
-        return min(max((share - _STILL) / (1 - 2 * _STILL), 0.0), 1.0)
+        return min(max((share - _STILL) / _CLOSING, 0.0), 1.0)
 
 
 def measure_opening(upright: Values, eye: NDArray[np.int32]) -> float:
