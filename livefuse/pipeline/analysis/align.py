@@ -44,6 +44,7 @@ _SPEED_CUTOFF_HZ: Final = 1.0
 # Mesh and track may differ by this share of the face's width, and in size by this factor.
 _MAX_APART: Final = 0.35
 _MAX_RATIO: Final = 1.6
+_LINGER_S: Final = 0.5  # longer than any effect takes to fade
 _JUMP: Final = 0.05  # of the crop's side: a track that moved more takes the crop along
 
 
@@ -61,6 +62,7 @@ class _Aligned:
         self._filters: dict[int, OneEuroFilter] = {}
         self.crop: MeshCrop | None = None
         self.centre = (0.0, 0.0)
+        self.idle_s = 0.0
 
     def restart(self) -> None:
         """Forget where the face was."""
@@ -107,8 +109,10 @@ class AlignStep:
             self._kept.clear()
         ids = {face.track.track_id for face in state.faces}
         self._kept = {key: kept for key, kept in self._kept.items() if key in ids}
+        everybody = "identify" in state.token.operations
         for face in state.faces:
-            self._align(state.frame, face, state.dt_s)
+            if everybody or self._is_meant(face, state.dt_s):
+                self._align(state.frame, face, state.dt_s)
         for network in self._extra:
             self._add_points(network, state)
         state.did = f"aligned {sum(face.mesh is not None for face in state.faces)}"
@@ -116,6 +120,21 @@ class AlignStep:
     def reset(self) -> None:
         """See `Step.reset`."""
         self._kept.clear()
+
+    def _is_meant(self, face: Face, dt_s: float) -> bool:
+        """Say whether an effect may ask for the mesh: of a chosen face, and one that just was."""
+        kept = self._kept.get(face.track.track_id)
+        if face.chosen:
+            if kept is not None:
+                kept.idle_s = 0.0
+            return True
+        if kept is None:
+            return False
+        kept.idle_s += dt_s
+        if kept.idle_s > _LINGER_S:
+            kept.restart()
+            return False
+        return True
 
     def _align(self, frame: Frame, face: Face, dt_s: float) -> None:
         """Fill the slots of `face`; without a mesh that can be trusted they stay empty."""

@@ -224,6 +224,30 @@ def test_a_followed_face_costs_one_run_of_the_network(seen):
     assert len(set(fake.crops[1:])) == 1  # the crop rests as the face does
 
 
+def test_faces_that_nobody_means_cost_nothing_once_effects_have_faded(seen):
+    frame, face = seen
+    fake: Any = FakeMesh(face.mesh)
+    step = AlignStep(fake, AlignConfig())
+
+    def run(*, chosen, operations=OPERATIONS):
+        one = Face(face.track, chosen=chosen)
+        token = create_token(operations, now_epoch_s=0.0)
+        before = len(fake.crops)
+        step.run(FrameState(frame, token, faces=[one]))
+        assert (one.mesh is None) == (len(fake.crops) == before)
+        return one.mesh is not None
+
+    assert not run(chosen=False)
+    assert run(chosen=True)
+    lingering = [run(chosen=False) for _ in range(30)]
+    assert all(lingering[:14])
+    assert not any(lingering[16:])
+    assert run(chosen=True)
+    # Names are found by everybody's points.
+    step.reset()
+    assert run(chosen=False, operations=(*OPERATIONS, "identify"))
+
+
 def test_a_jump_takes_the_crop_along(seen):
     frame, face = seen
     fake: Any = FakeMesh(face.mesh)
