@@ -90,12 +90,15 @@ def _multiply(paint, outlines, colour, blur_px):
 
 
 def relight(bgr, kind):
-    """Return `bgr` in other light: side, dim, cold, mono, soft or noisy; or as it is (plain)."""
+    """Return `bgr` as it is (plain), or in other light: see below."""
     picture = bgr.astype(np.float32)
     width = bgr.shape[1]
     if kind == "side":
         ramp = np.linspace(-1.0, 1.0, width, dtype=np.float32)[None, :, None]
         picture = picture * (0.72 - 0.55 * np.tanh(4.0 * ramp))
+    elif kind == "window":
+        ramp = np.linspace(-1.0, 1.0, width, dtype=np.float32)[None, :, None]
+        picture = picture * (0.76 - 0.24 * np.tanh(3.0 * ramp))
     elif kind == "dim":
         picture = picture * 0.34
     elif kind == "cold":

@@ -25,7 +25,8 @@ from livefuse.pipeline.effects.mesh_mend import (
     mend_lips,
     soften_extremes,
 )
-from livefuse.pipeline.effects.mesh_raster import MIN_FACE_PX, compute_normals, spread_over_uv
+from livefuse.pipeline.effects.mesh_normals import compute_normals
+from livefuse.pipeline.effects.mesh_raster import MIN_FACE_PX, spread_over_uv
 from livefuse.pipeline.effects.mesh_regions import (
     POINTS,
     SIDES,
@@ -80,7 +81,7 @@ def build_texture(
     weight = regions.skin * trust
     if float((unwrapped.mean(axis=2) * weight).sum() / max(weight.sum(), 1.0)) < _MIN_LEVEL:
         return None
-    bare = find_skin(unwrapped, _find_low(unwrapped, weight))
+    bare = find_skin(unwrapped, lambda mask: _find_low(unwrapped, weight * mask))
     known = trust * bare
     low = _find_low(unwrapped, regions.skin * known)
     unwrapped, known = fill_by_mirror(unwrapped, low, known)
