@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Field numbers of onnx.proto3.
 _NODE, _INITIALISER, _INPUT, _OUTPUT = 1, 5, 11, 12
-_TENSOR_DIMS, _TENSOR_KIND, _TENSOR_NAME = 1, 2, 8
+_TENSOR_DIMS, _TENSOR_KIND, _TENSOR_NAME, _TENSOR_PLACE = 1, 2, 8, 14
 _VALUE_NAME, _VALUE_TYPE = 1, 2
 _TYPE_TENSOR, _TENSOR_SHAPE, _SHAPE_DIM, _DIM_VALUE = 1, 2, 1, 1
 _FLOAT16: Final = 10
@@ -161,6 +161,8 @@ def _read_tensor_head(data: mmap.mmap, field: Field) -> tuple[str, Shape, int]:
             kind = part.value
         elif part.number == _TENSOR_NAME:
             name = data[part.start : part.end].decode("utf-8")
+        elif part.number == _TENSOR_PLACE and part.value:
+            raise ValueError("its weights lie in another file")
     return name, tuple(shape), kind
 
 

@@ -180,6 +180,16 @@ def test_a_truncated_file_is_refused(tmp_path, folder, share):
         read_facts(path)
 
 
+def test_weights_in_another_file_are_told(tmp_path):
+    import onnx
+
+    model = build("out", *KNOWN["w600k_r50"]).build()
+    onnx.external_data_helper.convert_model_to_external_data(model, size_threshold=0)
+    onnx.save(model, tmp_path / "outside.onnx")
+    with pytest.raises(ModelError, match="weights lie in another file"):
+        read_facts(tmp_path / "outside.onnx")
+
+
 @pytest.mark.parametrize("data", [b"not a model at all", b"\xff" * 64, b"\x0a\x03abc", b"PK\3\4"])
 def test_what_is_no_onnx_file_is_refused(tmp_path, data):
     path = tmp_path / "odd.onnx"
