@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from livefuse.config import load_config
+from livefuse.control.commands_reduce import reduce_model
 from livefuse.control.commands_run import ConfigFile, Settings  # noqa: TC001 - read at run time
 from livefuse.control.console import complain, say
 from livefuse.errors import LivefuseError, ModelError, get_exit_code
@@ -51,6 +52,7 @@ def add_commands(app: App) -> None:
     models.command(import_models, name="import")
     models.command(pull)
     models.command(accept)
+    models.command(reduce_model, name="reduce")
     app.command(models)
 
 

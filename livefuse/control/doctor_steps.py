@@ -46,13 +46,24 @@ class StepTime(NamedTuple):
 
 
 class StepTimer:
-    """Times steps on the demo's moving head, as large as a camera's picture. Loads networks once."""
+    """Times steps on the demo's moving head, drawn as large as a camera's picture."""
 
-    def __init__(self, config: Config, rounds: int = ROUNDS) -> None:
-        """Take what is timed; `list_operations` and `measure` do the work."""
+    def __init__(
+        self,
+        config: Config,
+        rounds: int = ROUNDS,
+        *,
+        sessions: SessionCache | None = None,
+        seconds_apart: float = 1 / _FPS,
+    ) -> None:
+        """Take what is timed; `list_operations` and `measure` do the work.
+
+        The rounds' pictures are `seconds_apart` in the head's movement, a frame for the pipeline.
+        """
         self._config = config
         self._rounds = rounds
-        self._sessions = SessionCache(config.models)
+        self._sessions = sessions or SessionCache(config.models)
+        self._seconds_apart = seconds_apart
         self.size = _parse_size(config.ingest.camera_size)
         self._head = TalkingHead(*self.size)
         self._frame = create_frame(*self.size)
@@ -88,7 +99,7 @@ class StepTimer:
     def _process(
         self, pipeline: Pipeline, token: Token, turn: int
     ) -> tuple[tuple[str, float], ...]:
-        self._head.draw(self._frame, turn / _FPS)
+        self._head.draw(self._frame, turn * self._seconds_apart)
         self._frame.pts = turn * TIME_BASE_HZ // _FPS
         outcome = pipeline.process(self._frame, token)
         if outcome.error:

@@ -44,7 +44,8 @@ class Network:
     """A loaded network. Its methods may be called from any thread; a run lets go of the GIL.
 
     `precision` is what it runs in now: one that gives garbage twice in less than full precision is
-    loaded again in full, and `note` says so. `shapes` are the input shapes it has run with.
+    loaded again in full, and `note` says so. `shapes` are the input shapes it has run with;
+    `observer` is shown what the network is fed.
     """
 
     def __init__(  # noqa: PLR0913 - the last four are how a device runs it, each with a default
@@ -64,6 +65,7 @@ class Network:
         self.precision: Precision = precision
         self.note = ""
         self.garbage = 0
+        self.observer: Callable[[Feeds], None] | None = None
         self.input_names = tuple(str(item.name) for item in session.get_inputs())
         self.output_names = tuple(str(item.name) for item in session.get_outputs())
         # A free dimension (any batch, any size) is -1.
@@ -92,6 +94,8 @@ class Network:
         Raises:
             ModelError: the runtime refused or failed, or the result cannot be used.
         """
+        if self.observer is not None:
+            self.observer(feeds)
         outputs = self._forward(feeds)
         fault = find_fault(outputs, feeds, expect or self._expectation)
         if fault:

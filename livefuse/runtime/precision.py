@@ -14,33 +14,49 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from livefuse.config import ModelsConfig
 from livefuse.errors import ModelError
-from livefuse.runtime.options import find_cache_folder
+from livefuse.runtime.environment import create_session
+from livefuse.runtime.options import Plan, find_cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from livefuse.config import ModelsConfig
     from livefuse.runtime.batch import Feeds
     from livefuse.runtime.options import Precision
+    from livefuse.runtime.providers import Provider
 
 _DIGITS: Final = 16
+_OPSET_BY_CHANNEL: Final = 13
+_FEW: Final = 16  # a score or two have no span to measure noise against
 
 
-def get_reduced_path(config: ModelsConfig, source: Path, precision: Precision) -> Path:
-    """Return where the copy of `source` in `precision` lies or would lie."""
+def get_reduced_path(
+    config: ModelsConfig, source: Path, precision: Precision, provider: Provider = "cpu"
+) -> Path:
+    """Return where the copy of `source` for `precision` and `provider` lies or would lie.
+
+    int8 for a card is another than for a processor: TensorRT takes ranges around zero only, and a
+    processor is nearer to full precision (by 4 to 8 dB) without that.
+    """
+    kind = "int8s" if precision == "int8" and provider != "cpu" else precision
     with source.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:_DIGITS]
-    return find_cache_folder(config) / "models" / f"{source.stem}-{digest}.{precision}.onnx"
+    return find_cache_folder(config) / "models" / f"{source.stem}-{digest}.{kind}.onnx"
 
 
 def reduce_model(
-    source: Path, target: Path, precision: Precision, samples: Sequence[Feeds] = ()
+    source: Path,
+    target: Path,
+    precision: Precision,
+    samples: Sequence[Feeds] = (),
+    *,
+    is_symmetric: bool = False,
 ) -> None:
     """Write `source` in `precision` to `target`; inputs and outputs stay as they are.
 
     int8 is QDQ, weights by channel, ranges measured on `samples` (what the network is fed in
-    practice; some tens). fp16 needs none.
+    practice; some tens), around zero with `is_symmetric`. fp16 needs none.
 
     Raises:
         ModelError: onnx is not installed, there are no samples, or the graph cannot be reduced.
@@ -52,7 +68,7 @@ def reduce_model(
             if precision == "fp16":
                 _write_halves(source, half_done)
             else:
-                _write_bytes(source, half_done, samples)
+                _write_bytes(source, half_done, samples, is_symmetric=is_symmetric)
         except ImportError as error:
             raise ModelError(
                 f"{precision} needs the package {error.name}", hint="pip install onnx"
@@ -77,23 +93,34 @@ def _write_halves(source: Path, target: Path) -> None:
     onnx.save(convert_float_to_float16(model, keep_io_types=True), target)
 
 
-def _write_bytes(source: Path, target: Path, samples: Sequence[Feeds]) -> None:
-    from onnxruntime import quantization  # noqa: PLC0415 - slow to load, and needs onnx
+def _write_bytes(
+    source: Path, target: Path, samples: Sequence[Feeds], *, is_symmetric: bool
+) -> None:
+    import onnx  # noqa: PLC0415 - optional, and slow to load
+    from onnxruntime import quantization  # noqa: PLC0415 - as above
+    from onnxruntime.quantization.shape_inference import quant_pre_process  # noqa: PLC0415 - as above
 
     if not samples:
         raise ModelError("int8 needs samples of what the network is fed", hint="give some tens")
+    model = onnx.load(source)
+    opset = max((item.version for item in model.opset_import if not item.domain), default=0)
+    if opset < _OPSET_BY_CHANNEL:
+        model = onnx.version_converter.convert_version(model, _OPSET_BY_CHANNEL)
+    simple = target.with_name("simple.onnx")
+    onnx.save(model, simple)
+    quant_pre_process(os.fspath(simple), os.fspath(simple), skip_symbolic_shape=True)
+    kinds = quantization.QuantType
     quantization.quantize_static(
-        os.fspath(source),
+        os.fspath(simple),
         os.fspath(target),
         _create_reader(quantization.CalibrationDataReader, samples),
         quant_format=quantization.QuantFormat.QDQ,
         per_channel=True,
         # 7 bits: with 8 the sums of processors without VNNI overflow (25 dB instead of 48).
         reduce_range=True,
-        # Symmetric activations are what TensorRT takes.
-        extra_options={"ActivationSymmetric": True},
-        activation_type=quantization.QuantType.QInt8,
-        weight_type=quantization.QuantType.QInt8,
+        extra_options={"ActivationSymmetric": is_symmetric},
+        activation_type=kinds.QInt8 if is_symmetric else kinds.QUInt8,
+        weight_type=kinds.QInt8,
     )
 
 
@@ -108,6 +135,26 @@ def _create_reader(base: Any, samples: Sequence[Feeds]) -> Any:  # noqa: ANN401 
             return next(self._left, None)
 
     return Reader()
+
+
+def compare_models(reference: Path, other: Path, samples: Sequence[Feeds]) -> list[float]:
+    """Return the PSNR (dB) of `other`'s outputs against `reference`'s, over `samples`, on the CPU.
+
+    Outputs of less than 16 values are left out.
+
+    Raises:
+        ModelError: one of the two cannot be loaded.
+    """
+    plan = Plan("cpu", 1, "fp32")
+    sessions = [create_session(path, plan, ModelsConfig()) for path in (reference, other)]
+    if None in sessions:
+        raise ModelError(f"{other.name} cannot be loaded", hint="make it again")
+    one, two = ([session.run(None, feeds) for feeds in samples] for session in sessions)
+    return [
+        compute_psnr(np.stack([run[i] for run in one]), np.stack([run[i] for run in two]))
+        for i, output in enumerate(one[0])
+        if output.size >= _FEW
+    ]
 
 
 def compute_psnr(reference: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:

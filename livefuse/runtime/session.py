@@ -139,7 +139,7 @@ class SessionCache:
         if plan.precision == "fp16" and plan.provider == "cpu":
             self._tell("a processor gains nothing from fp16, networks run in fp32")
             return path, "fp32"
-        reduced = get_reduced_path(self._config, path, plan.precision)
+        reduced = get_reduced_path(self._config, path, plan.precision, plan.provider)
         if reduced.is_file():
             return reduced, plan.precision
         self._tell(

@@ -1,5 +1,6 @@
 """The ready-made configurations load, and say of each value why."""
 
+import itertools
 import tomllib
 
 import pytest
@@ -22,7 +23,7 @@ def test_it_loads_and_changes_something(path):
 @pytest.mark.parametrize("path", SCENES, ids=lambda path: path.stem)
 def test_each_value_has_its_reason(path):
     lines = path.read_text("utf-8").splitlines()
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in itertools.pairwise(lines):
         if "=" in line and not line.startswith("#"):
             assert before.startswith("# "), f"{path.name}: {line}"
 

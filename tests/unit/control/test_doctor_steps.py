@@ -7,7 +7,6 @@ from livefuse.control.doctor_steps import StepTime, StepTimer, check_steps, desc
 from livefuse.errors import ModelError
 from livefuse.pipeline import steps
 
-
 SMALL = Config(ingest=IngestConfig(camera_size="641x360"))
 
 
