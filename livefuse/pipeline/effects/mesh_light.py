@@ -74,8 +74,11 @@ class LightMeter:
         self._dark_frames = 0
         self._band = 0.0
 
-    def measure(self, view: MeshView, frame: Frame) -> Light | None:
-        """Return the light of the face in `view`; None when hardly any skin is seen."""
+    def measure(self, view: MeshView, frame: Frame, hidden: Values | None = None) -> Light | None:
+        """Return the light of the face in `view`; None when hardly any skin is seen.
+
+        `hidden` 0..1 on the view's grid is what stands before the face.
+        """
         box = view.box
         scale = GRID_FACE_PX / view.face_px
         size = (max(round(box.width * scale), 4), max(round(box.height * scale), 4))
@@ -86,6 +89,8 @@ class LightMeter:
         )
         inside = cv2.resize(view.inside, size, interpolation=cv2.INTER_AREA)
         seen = cv2.resize(view.visible, size, interpolation=cv2.INTER_LINEAR) * (inside / 255)
+        if hidden is not None:
+            seen = seen * (1 - cv2.resize(hidden, size, interpolation=cv2.INTER_LINEAR))
         skin, hair, left, right = np.asarray(zones, np.float32).transpose(2, 0, 1) / 255
         weight = np.asarray(skin * seen, np.float32)
         sure = (weight > 0.5) & (hair < 0.1)  # noqa: PLR2004 - skin, where no hair falls
@@ -182,5 +187,5 @@ def _draw_zones() -> NDArray[np.uint8]:
 def _find_eye_band(uv: Values) -> Values:
     """Return 1 on the band of the eyes, where the grid shows it."""
     y, aside = uv[:, :, 1], np.abs(uv[:, :, 0] - UV_SIDE / 2)
-    inside = smooth_step(150, 158, y) * (1 - smooth_step(232, 240, y))
+    inside = smooth_step(138, 148, y) * (1 - smooth_step(232, 240, y))
     return np.asarray(inside * (1 - smooth_step(165, 175, aside)), np.float32)

@@ -26,6 +26,7 @@ from livefuse.pipeline.effects.mesh_match import (
     measure_source_contrast,
 )
 from livefuse.pipeline.effects.mesh_mend import LUMA_RGB
+from livefuse.pipeline.effects.mesh_occlusion import place_occlusion
 from livefuse.pipeline.effects.mesh_raster import create_view
 from livefuse.pipeline.effects.mesh_relight import Relighter
 from livefuse.pipeline.effects.mesh_render import MeshRenderer, compute_rim
@@ -125,12 +126,16 @@ class MeshSwapper:
         if view is None or view.face_px < MIN_FACE_PX or abs(view.yaw_rad) > MAX_YAW_RAD:
             return False
         worn = self._get_worn(state, face, source, view)
-        light = worn.meter.measure(view, state.frame)
+        hidden = place_occlusion(face, view)
+        light = worn.meter.measure(view, state.frame, hidden)
         variant = worn.source.store.get(worn.match.key)
         worn.shown = worn.shown if variant is None else variant
         if light is None:
             return False
-        layers = self._render(view, light, worn, state.frame)
+        weights = _weigh(view, light, worn.source)
+        if hidden is not None:
+            weights = np.asarray(weights * (1 - hidden), np.uint8)
+        layers = self._render(view, light, worn, state.frame, weights)
         self._renderer.lay(view, layers, state.frame, amount)
         return True
 
@@ -150,9 +155,16 @@ class MeshSwapper:
             self._worn[face.track.track_id] = worn
         return worn
 
-    def _render(self, view: MeshView, light: Light, worn: _Worn, frame: Frame) -> Layers:
+    def _render(
+        self,
+        view: MeshView,
+        light: Light,
+        worn: _Worn,
+        frame: Frame,
+        weights: NDArray[np.uint8],
+    ) -> Layers:
         layers = self._renderer.warp(view, worn.shown)
-        self._renderer.fade(view, layers, _weigh(view, light, worn.source))
+        self._renderer.fade(view, layers, weights)
         self._renderer.open_holes(view, layers, _HOLES)
         worn.frames += 1
         must_measure = worn.frames % EVERY_N == 1

@@ -32,6 +32,7 @@ def create_mesh(face_px=260.0, centre=(640.0, 360.0), yaw=0.0, count=468):
 
 def test_each_point_is_mapped_to_its_own_place_in_the_texture():
     view = create_view(create_mesh(), 1280, 720)
+    assert view is not None
     scale_x, scale_y = view.scale
     for point in (4, 50, 280, 152, 10, 33, 263, 205):
         x = round(float((view.points[point, 0] + 0.5) * scale_x - 0.5))
@@ -44,7 +45,9 @@ def test_a_triangle_is_filled_with_the_plane_through_its_corners():
     flat = np.array([[1.0, 1.0], [13.0, 2.0], [3.0, 11.0]], np.float32)
     values = np.column_stack([2 * flat[:, 0] - flat[:, 1], flat[:, 1]]).astype(np.float32)
     box = GridBox(0, 0, 16, 16, 16, 16)
-    inside, layers = paint_triangles(flat, values, np.array([[0, 1, 2]], np.int32), box)
+    painted = paint_triangles(flat, values, np.array([[0, 1, 2]], np.int32), box)
+    assert painted is not None
+    inside, layers = painted
     y, x = np.nonzero(inside)
     assert 45 < y.size < 75
     assert np.allclose(layers[y, x, 0], 2 * x - y, atol=1e-3)
@@ -56,8 +59,9 @@ def test_the_nearer_of_two_triangles_is_seen():
     flat = np.array([[0, 0], [15, 0], [0, 15]] * 2, np.float32)
     values = np.repeat(np.array([[1.0], [2.0]], np.float32), 3, axis=0)
     order = np.array([[0, 1, 2], [3, 4, 5]], np.int32)
-    _, layers = paint_triangles(flat, values, order, GridBox(0, 0, 16, 16, 16, 16))
-    assert layers[3, 3, 0] == 2.0
+    painted = paint_triangles(flat, values, order, GridBox(0, 0, 16, 16, 16, 16))
+    assert painted is not None
+    assert painted[1][3, 3, 0] == 2.0
 
 
 def test_neighbouring_triangles_leave_no_gaps():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from livefuse.errors import ConfigError
-from livefuse.face import SourceFace
+from livefuse.face import Box, SourceFace
 from livefuse.frame import Colour
 from livefuse.pipeline.aside import InlineExecutor
 from livefuse.pipeline.effects.mesh_lids import draw_closed_lids, measure_eyes
@@ -278,14 +278,17 @@ def test_what_is_kept_of_a_face_goes_with_its_track(wearer):
 def test_a_closed_lid_is_the_wearers(wearer):
     _, mesh = wearer
     view = create_view(mesh, *SIZE)
+    assert view is not None
     own = measure_eyes(mesh)
     assert 0.2 < own[0] < 0.6
     assert draw_closed_lids(view, own) is None
     # Against a source with eyes three times as open these are closed.
     lids = draw_closed_lids(view, (3 * own[0], own[1]))
-    x, y = ((view.points[EYE_LEFT, :2].mean(axis=0) + 0.5) * view.scale).astype(int)
+    assert lids is not None
+    scale = np.array(view.scale)
+    x, y = ((view.points[EYE_LEFT, :2].mean(axis=0) + 0.5) * scale).astype(int)
     assert lids[y, x] > 0.95
-    x, y = ((view.points[280, :2] + 0.5) * view.scale).astype(int)
+    x, y = ((view.points[280, :2] + 0.5) * scale).astype(int)
     assert lids[y, x] < 0.01
 
 
@@ -319,15 +322,35 @@ def test_sunglasses_stay_on(wearer):
     part = np.s_[y - 12 : y + 20, x - 14 : x + 15]
     assert np.abs(after[part].astype(int) - own[part]).mean() < 4
     # The skin beside them is not darkened by them.
-    x, y = np.rint(mesh[280, :2]).astype(int) + (0, 12)
-    part = np.s_[y - 5 : y + 6, x - 5 : x + 6]
+    x, y = np.rint(mesh[280, :2]).astype(int)
+    part = np.s_[y + 7 : y + 18, x - 5 : x + 6]
     assert after[part].astype(float).mean() > 0.85 * own[part].mean()
+
+
+def test_what_stands_before_the_face_stays_as_it_was(wearer):
+    """(C64) With an occluder's mask a hand's pixels are the input's."""
+    bgr, mesh = wearer
+    x, y = np.rint(mesh[13, :2]).astype(int).tolist()
+    covered = bgr.copy()
+    cv2.rectangle(covered, (x - 40, y - 30), (x + 40, y + 60), (140, 160, 215), -1)
+    frame = create_frame_by_bgr(covered)
+    before = frame.buffer.copy()
+    face = create_face(mesh)
+    face.occlusion_box = Box(x - 100.0, y - 100.0, x + 100.0, y + 100.0)
+    face.occlusion = np.zeros((100, 100), np.uint8)
+    face.occlusion[34:82, 29:72] = 255
+    assert create_swapper().swap(create_state(frame, [face]), face)
+    part = np.s_[y - 22 : y + 52, x - 32 : x + 33]
+    assert np.array_equal(frame.y[part], before[: frame.height][part])
+    x, y = np.rint(mesh[168, :2]).astype(int)
+    assert np.abs(frame.y[y - 60 : y].astype(int) - before[y - 60 : y]).max() > 20
 
 
 def test_a_black_face_gives_no_light(wearer):
     """Covered by glasses from rim to rim: nothing is known of the skin, so nothing is shown."""
     _, mesh = wearer
     view = create_view(mesh, *SIZE)
+    assert view is not None
     frame = create_frame_by_bgr(np.zeros((SIZE[1], SIZE[0], 3), np.uint8))
     light = LightMeter().measure(view, frame)
     assert light is None or float(light.low[:, :, 0].max()) < 1.0

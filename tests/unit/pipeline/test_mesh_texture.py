@@ -85,23 +85,23 @@ def test_a_grey_photo_has_no_colour(photo):
 
 def _spoil(bgr, mesh, kind):
     mesh = mesh.copy()
-    match kind:
-        case "dark":
-            bgr = np.full_like(bgr, 5)
-        case "tiny":
-            mesh *= 0.05
-        case "nan":
-            mesh[3] = np.nan
-        case "elsewhere":
-            mesh[:, 0] += 900
-        case "points":
-            mesh = mesh[:106]
+    if kind == "dark":
+        bgr = np.full_like(bgr, 5)
+    elif kind == "tiny":
+        mesh *= 0.05
+    elif kind == "nan":
+        mesh[3] = np.nan
+    elif kind == "elsewhere":
+        mesh[:, 0] += 900
+    elif kind == "points":
+        mesh = mesh[:106]
     return bgr, mesh
 
 
 @pytest.mark.parametrize("kind", ["dark", "tiny", "nan", "elsewhere", "points"])
 def test_what_is_no_source_is_none(photo, kind):
-    assert build(*_spoil(*photo, kind)) is None
+    bgr, mesh = photo
+    assert build(*_spoil(bgr, mesh, kind)) is None
 
 
 def test_a_face_that_is_cut_off_by_the_edge_is_still_a_source(photo):
@@ -159,7 +159,7 @@ class _Later(Executor):
         self.work = []
 
     def submit(self, fn, /, *args, **kwargs):
-        future = Future()
+        future: Future[np.ndarray] = Future()
         self.work.append((future, fn, args))
         return future
 
