@@ -9,7 +9,6 @@ import numpy as np
 
 from livefuse.errors import ModelError
 from livefuse.geometry import Similarity, invert_similarity
-from livefuse.pipeline.analysis.detect import check_finite
 from livefuse.pipeline.crop import CropReader
 from livefuse.pipeline.topology import REFINE_EYE_LEFT, REFINE_EYE_RIGHT, REFINE_LIPS
 
@@ -132,7 +131,6 @@ class FaceMesh:
             layout = self._layout = _find_layout(self._network.output_names, outputs)
         flat = np.concatenate([outputs[place].reshape(-1) for place in layout.points])
         points = flat[layout.gather]
-        check_finite(points)
         logit = float(outputs[layout.score].reshape(-1)[0])
         return points, 1.0 / (1.0 + math.exp(-min(max(logit, -50.0), 50.0)))
 

@@ -8,7 +8,7 @@ cutoff = min_cutoff + beta |speed|, alpha = 1 / (1 + 1 / (2 pi cutoff dt)).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, overload
 
 import numpy as np
 
@@ -39,12 +39,14 @@ class OneEuroFilter:
         if self._value is None or self._speed is None:
             self._value, self._speed = value.copy(), np.zeros_like(value)
             return value.copy()
-        speed = (value - self._value) / dt_s
-        self._speed = self._speed + _compute_alpha(self._speed_cutoff_hz, dt_s) * (
-            speed - self._speed
-        )
-        cutoff = self._min_cutoff_hz + self._beta * np.abs(self._speed) / unit
-        self._value = self._value + _compute_alpha(cutoff, dt_s) * (value - self._value)
+        # In place where it can be: a mesh has 1434 components, in every frame.
+        way = value - self._value
+        self._speed += _compute_alpha(self._speed_cutoff_hz, dt_s) * (way / dt_s - self._speed)
+        cutoff = np.abs(self._speed)
+        cutoff *= self._beta / unit
+        cutoff += self._min_cutoff_hz
+        way *= _compute_alpha(cutoff, dt_s)
+        self._value += way
         return self._value.copy()
 
     def reset(self) -> None:
@@ -52,5 +54,12 @@ class OneEuroFilter:
         self._value = self._speed = None
 
 
-def _compute_alpha(cutoff_hz: float | NDArray[np.float64], dt_s: float) -> NDArray[np.float64]:
-    return np.asarray(1.0 / (1.0 + 1.0 / (2.0 * math.pi * dt_s * np.asarray(cutoff_hz))))
+@overload
+def _compute_alpha(cutoff_hz: float, dt_s: float) -> float: ...
+@overload
+def _compute_alpha(cutoff_hz: NDArray[np.float64], dt_s: float) -> NDArray[np.float64]: ...
+def _compute_alpha(
+    cutoff_hz: float | NDArray[np.float64], dt_s: float
+) -> float | NDArray[np.float64]:
+    """Return 1 / (1 + 1 / (2 pi cutoff dt))."""
+    return cutoff_hz / (cutoff_hz + 1.0 / (2.0 * math.pi * dt_s))
