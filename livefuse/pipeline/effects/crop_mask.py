@@ -1,6 +1,6 @@
 """Where a network's crop may be painted: soft masks drawn in the crop's own space.
 
-Drawn small (128 px at most) and enlarged: a soft edge loses nothing by it.
+Drawn small (128 px or a little more): a soft edge loses nothing by it, and `Paster` enlarges.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from livefuse.face import Face
     from livefuse.pipeline.state import FrameState
 
-_MAX_SIDE: Final = 128
+_SIDE: Final = 128
 _EDGE: Final = 0.06  # of the crop's side, over which it fades towards its rim
 _INSET: Final = 0.92  # of the oval: the soft edge ends 2 % of its width outside the jaw
 _SOFT: Final = 0.06  # of the oval's width: half of the edge, which is nought beyond
@@ -41,7 +41,9 @@ class CropMask:
         """`template` and `size` (px) are the crop's."""
         self._shape = shape
         self.size = size
-        self._small = min(size, _MAX_SIDE)
+        # A whole number of times smaller, as `Paster` wants it.
+        most = max(1, size // _SIDE)
+        self._small = size // next(k for k in range(most, 0, -1) if size % k == 0)
         self._scratch = Scratch()
         self._edge = _draw_edge(self._small)
         self._ellipse = _draw_ellipse(template, self._small)
@@ -50,7 +52,7 @@ class CropMask:
     def draw(
         self, state: FrameState, face: Face, to_crop: Similarity, amount: float
     ) -> NDArray[np.uint8]:
-        """Return the mask (size, size), at most 255 * `amount`, 0 along its rim; kept.
+        """Return the mask, square, at most 255 * `amount`, 0 along its rim; kept.
 
         What stands before the face (`face.occlusion`) and what is not the person
         (`state.person_mask`) is left out.
@@ -64,12 +66,7 @@ class CropMask:
         self._leave_out(mask, state, face, small)
         if amount < 1.0:
             cv2.convertScaleAbs(mask, dst=mask, alpha=amount)
-        if self._small == self.size:
-            return mask
-        large = self._scratch.get("large", self.size, self.size)
-        size = (self.size, self.size)
-        cv2.resize(mask, size, dst=large, interpolation=cv2.INTER_LINEAR)
-        return large
+        return mask
 
     def _draw_shape(self, face: Face, to_small: Similarity) -> NDArray[np.uint8]:
         mask = self._scratch.get("mask", self._small, self._small)

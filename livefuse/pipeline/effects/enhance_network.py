@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 
 from livefuse.pipeline.effects.crop_mask import CropMask
-from livefuse.pipeline.effects.paste import Paster
-from livefuse.pipeline.effects.swap_network import scale_output
+from livefuse.pipeline.effects.paste import SHARES, SIGNED, Paster, Units
+from livefuse.pipeline.effects.swap_network import take_picture
 from livefuse.pipeline.effects.tiles import run_tiles
 from livefuse.pipeline.effects.warp import CropBlob, get_points
 from livefuse.pipeline.templates import fit_template
@@ -36,14 +36,13 @@ _TILED_SIDES: Final = (_TILE, 2 * _TILE - _OVERLAP)
 
 
 class EnhanceFamily(NamedTuple):
-    """R, G, B in 0..1 = scale * output + offset.
+    """What is true of all networks of a family; what goes in and what comes out have its units.
 
     `weighted`: it has a second input that sets how true to its input it stays, 0..1. `tiled`: it
     takes pictures of any size in tiles, and answers with larger ones.
     """
 
-    scale: float = 0.5
-    offset: float = 0.5
+    units: Units = SIGNED
     weighted: bool = False
     tiled: bool = False
 
@@ -53,7 +52,7 @@ FAMILIES: Final[dict[str, EnhanceFamily]] = {
     "codeformer": EnhanceFamily(weighted=True),
     "restoreformer": EnhanceFamily(),
     "gpen": EnhanceFamily(),
-    "real_esrgan": EnhanceFamily(1.0, 0.0, tiled=True),
+    "real_esrgan": EnhanceFamily(SHARES, tiled=True),
 }
 
 
@@ -80,8 +79,6 @@ class NetworkEnhancer:
         fixed = side if side > 0 else model.size
         sides = _TILED_SIDES if self._family.tiled else (fixed,)
         self._crops = [_Crop(size, self._template, network, context) for size in sides]
-        self._scale = np.array(model.std, np.float32).reshape(3, 1, 1)
-        self._offset = np.array(model.mean, np.float32).reshape(3, 1, 1)
         self._paster = Paster()
         self._gains: OrderedDict[tuple[int, int], Floats] = OrderedDict()
         self._keeps_gains = False
@@ -100,7 +97,7 @@ class NetworkEnhancer:
         mask = crop.mask.draw(state, face, to_crop, amount)
         blob = crop.blob.read(state.frame, to_crop)
         rgb = self._improve(blob, (face.track.track_id, crop.size), reuse=reuse)
-        self._paster.paste(state.frame, rgb, to_crop, mask)
+        self._paster.paste(state.frame, rgb, to_crop, mask, self._family.units)
         return True
 
     def reset(self) -> None:
@@ -118,29 +115,25 @@ class NetworkEnhancer:
         self._keeps_gains |= reuse
         gain = self._gains.get(key)
         if reuse and gain is not None:
-            return self._to_share(blob[0]) + gain
+            return np.add(blob[0], gain, out=blob[0])
         rgb = self._forward(blob)
         if self._keeps_gains:
-            self._gains[key] = rgb - self._to_share(blob[0])
+            self._gains[key] = rgb - blob[0]
             self._gains.move_to_end(key)
             if len(self._gains) > _KEPT_TRACKS:
                 self._gains.popitem(last=False)
         return rgb
 
-    def _to_share(self, normalised: Floats) -> Floats:
-        """Return the network's input as R, G, B in 0..1."""
-        return normalised * self._scale + self._offset
-
     def _forward(self, blob: Floats) -> Floats:
-        """Return R, G, B in 0..1 of the clearer crop, (3, size, size)."""
+        """Return the clearer crop, R, G, B, (3, size, size)."""
         if self._family.tiled:
-            large = run_tiles(self._run, blob, _TILE, _OVERLAP)
+            large = run_tiles(lambda tile: self._run(tile)[0], blob, _TILE, _OVERLAP)
             size = blob.shape[2:]
             planes = [cv2.resize(p, size, interpolation=cv2.INTER_AREA) for p in large]
             return np.stack(planes)
-        return scale_output(self._run(blob), self._family.scale, self._family.offset)
+        return take_picture(self._run(blob))
 
-    def _run(self, blob: Floats) -> Floats:
+    def _run(self, blob: Floats) -> list[Floats]:
         names, types = self._network.input_names, self._network.input_types
         picture = self._find_picture()
         feeds: dict[str, NDArray[Any]] = {names[picture]: blob.astype(types[picture], copy=False)}
@@ -148,7 +141,7 @@ class NetworkEnhancer:
             for name, kind in zip(names, types, strict=True):
                 if name != names[picture]:
                     feeds[name] = np.array([self._fidelity], kind)
-        return self._network.run(feeds)[0]
+        return self._network.run(feeds)
 
     def _find_picture(self) -> int:
         """Return the place of the input that takes the crop: the one with four dimensions."""

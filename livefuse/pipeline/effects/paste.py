@@ -8,7 +8,7 @@ worked on, so the cost grows with the area that is painted, never with the frame
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import cv2
 import numpy as np
@@ -32,6 +32,18 @@ _MAX_SHRINK: Final = 2.0  # a bilinear warp that shrinks by more than this skips
 _CHANNELS: Final = 4
 
 
+class Units(NamedTuple):
+    """R, G, B in 0..1 = scale * value + offset."""
+
+    scale: float = 1.0
+    offset: float = 0.0
+
+
+SHARES: Final = Units()
+SIGNED: Final = Units(0.5, 0.5)
+"""-1..1, as many networks have it."""
+
+
 class Paster:
     """Pastes crops of any size. One instance for one thread; its buffers are kept."""
 
@@ -45,23 +57,30 @@ class Paster:
         rgb: NDArray[np.float32],
         to_crop: Similarity,
         mask: NDArray[np.uint8],
+        units: Units = SHARES,
     ) -> None:
         """Lay `rgb` over `frame` in place: wholly where `mask` is 255, not at all where it is 0.
 
-        `rgb` is (3, size, size), R, G, B in 0..1, and beyond is clipped; `mask` (size, size) is 0
-        along its rim. `to_crop` takes px of the frame to px of the crop.
+        `rgb` is (3, size, size), R, G, B in `units`, which it is clipped to (in place); `mask` is
+        0 along its rim, and as large or a whole number of times smaller. `to_crop` takes px of the
+        frame to px of the crop.
         """
-        x, y, width, height = cv2.boundingRect(mask)
+        ratio = rgb.shape[1] // mask.shape[0]
+        x, y, width, height = _find_bounds(mask)
         if width == 0:
             return
+        part = self._scratch.get("part", ratio * height, ratio * width)
+        size = (part.shape[1], part.shape[0])
+        here = mask[y : y + height, x : x + width]
+        cv2.resize(here, size, dst=part, interpolation=cv2.INTER_LINEAR)
+        x, y, width, height = ratio * x, ratio * y, ratio * width, ratio * height
         planes = [plane[y : y + height, x : x + width] for plane in rgb]
-        part = mask[y : y + height, x : x + width]
         moved = to_crop._replace(tx=to_crop.tx - x, ty=to_crop.ty - y)
         level = 0
         while moved.scale >= _MAX_SHRINK and min(part.shape) >= 4:  # noqa: PLR2004 - two px of the half
             planes, part, moved = self._halve(planes, part, moved, level)
             level += 1
-        layer = self._create_layer(planes, part, frame.colour)
+        layer = self._create_layer(planes, part, frame.colour, units)
         self._lay(frame, layer, invert_similarity(moved))
 
     def _halve(
@@ -84,19 +103,25 @@ class Paster:
         return small, half, Similarity(a / 2, b / 2, (tx - 0.5) / 2, (ty - 0.5) / 2)
 
     def _create_layer(
-        self, planes: list[NDArray[np.float32]], mask: NDArray[np.uint8], colour: Colour
+        self,
+        planes: list[NDArray[np.float32]],
+        mask: NDArray[np.uint8],
+        colour: Colour,
+        units: Units,
     ) -> NDArray[np.uint8]:
         """Return (height, width, 4): Y, U, V, each times the mask, and the mask."""
         height, width = mask.shape
         way = create_conversion(colour)
+        scale, shift = units
         for plane in planes:
-            np.clip(plane, 0.0, 1.0, out=plane)
+            np.clip(plane, -shift / scale, (1.0 - shift) / scale, out=plane)
         red, green, blue = planes
         partial = self._get_floats("partial", height, width)
         channels = [self._scratch.get(f"channel{index}", height, width) for index in range(3)]
         for channel, row, offset in zip(channels, way.back, way.back_offsets, strict=True):
-            cv2.addWeighted(red, row[0], green, row[1], offset, dst=partial)
-            cv2.addWeighted(partial, 1.0, blue, row[2], 0.0, dst=channel, dtype=cv2.CV_8U)
+            shifted = offset + shift * sum(row)
+            cv2.addWeighted(red, row[0] * scale, green, row[1] * scale, shifted, dst=partial)
+            cv2.addWeighted(partial, 1.0, blue, row[2] * scale, 0.0, dst=channel, dtype=cv2.CV_8U)
             cv2.multiply(channel, mask, dst=channel, scale=1 / _OPAQUE)
         layer = self._scratch.get("layer", height, _CHANNELS * width)
         layer = layer.reshape(height, width, _CHANNELS)
@@ -130,6 +155,16 @@ class Paster:
         if kept is None or kept.size < height * width:
             kept = self._floats[name] = np.empty(height * width, np.float32)
         return kept[: height * width].reshape(height, width)
+
+
+def _find_bounds(mask: NDArray[np.uint8]) -> tuple[int, int, int, int]:
+    """Return x, y, width, height of what is not 0, a px wider where there is room; 0s for none."""
+    x, y, width, height = cv2.boundingRect(mask)
+    if width == 0:
+        return 0, 0, 0, 0
+    x0, y0 = max(x - 1, 0), max(y - 1, 0)
+    x1, y1 = min(x + width + 1, mask.shape[1]), min(y + height + 1, mask.shape[0])
+    return x0, y0, x1 - x0, y1 - y0
 
 
 def _blend(plane: NDArray[np.uint8], layer: NDArray[np.uint8], kept: NDArray[np.uint8]) -> None:

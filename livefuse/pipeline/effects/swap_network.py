@@ -14,7 +14,7 @@ from livefuse.errors import ModelError, RefusedError
 from livefuse.frame import create_frame
 from livefuse.geometry import Similarity
 from livefuse.pipeline.effects.crop_mask import CropMask
-from livefuse.pipeline.effects.paste import Paster
+from livefuse.pipeline.effects.paste import SHARES, SIGNED, Paster, Units
 from livefuse.pipeline.effects.swap_source import SourcePicture, SourceReader, normalise
 from livefuse.pipeline.effects.warp import CropBlob, get_points
 from livefuse.pipeline.landmarks import convert_mesh_to_5
@@ -38,11 +38,10 @@ _WARM_UP_SIDE: Final = 64
 
 
 class SwapFamily(NamedTuple):
-    """How the source is told, and R, G, B in 0..1 = scale * output + offset."""
+    """How the source is told, and what the output's numbers are."""
 
     read_source: ReadSource
-    scale: float = 1.0
-    offset: float = 0.0
+    units: Units = SHARES
 
 
 def _read_normalised(reader: SourceReader, source: SourcePicture) -> Floats:
@@ -65,11 +64,11 @@ def _read_picture(template: str, size: int) -> ReadSource:
 FAMILIES: Final[dict[str, SwapFamily]] = {
     "inswapper": SwapFamily(SourceReader.read_mapped),
     "simswap": SwapFamily(_read_converted),
-    "ghost": SwapFamily(SourceReader.read_converted, 0.5, 0.5),
-    "hififace": SwapFamily(_read_converted, 0.5, 0.5),
-    "hyperswap": SwapFamily(_read_normalised, 0.5, 0.5),
+    "ghost": SwapFamily(SourceReader.read_converted, SIGNED),
+    "hififace": SwapFamily(_read_converted, SIGNED),
+    "hyperswap": SwapFamily(_read_normalised, SIGNED),
     "blendswap": SwapFamily(_read_picture("arcface_112_v2", 112)),
-    "uniface": SwapFamily(_read_picture("ffhq_512", 256), 0.5, 0.5),
+    "uniface": SwapFamily(_read_picture("ffhq_512", 256), SIGNED),
 }
 
 
@@ -117,12 +116,12 @@ class NetworkSwapper:
             return False
         to_crop = fit_template(points, self._template, self._size)
         mask = self._mask.draw(state, face, to_crop, state.token.parameters.blend_ratio)
-        rgb = self._forward(self._blob.read(state.frame, to_crop))
-        self._paster.paste(state.frame, rgb, to_crop, mask)
+        face_rgb = self._forward(self._blob.read(state.frame, to_crop))
+        self._paster.paste(state.frame, face_rgb, to_crop, mask, self._family.units)
         return True
 
     def _forward(self, blob: Floats) -> Floats:
-        """Return R, G, B in 0..1, (3, size, size), of the face that the network makes."""
+        """Return R, G, B, (3, size, size) in the family's units, of the face that is made."""
         if self._told is None:
             raise ModelError("the swapper has no source yet", hint="wait until the job is ready")
         names, types = self._network.input_names, self._network.input_types
@@ -130,18 +129,13 @@ class NetworkSwapper:
             names[self._target]: blob.astype(types[self._target], copy=False),
             names[self._source]: self._told,
         }
-        return scale_output(self._network.run(feeds)[0], self._family.scale, self._family.offset)
+        return take_picture(self._network.run(feeds))
 
 
-def scale_output(output: Floats, scale: float, offset: float) -> Floats:
-    """Return scale * output + offset of the first picture of (1, 3, ...), writable float32."""
-    rgb = np.array(output[0], np.float32, copy=None)
-    if not rgb.flags.writeable:
-        rgb = rgb.copy()
-    if (scale, offset) != (1.0, 0.0):
-        np.multiply(rgb, np.float32(scale), out=rgb)
-        np.add(rgb, np.float32(offset), out=rgb)
-    return rgb
+def take_picture(outputs: list[Floats]) -> Floats:
+    """Return the first picture (3, height, width) of the first output, writable float32."""
+    picture = np.asarray(outputs[0][0], np.float32)
+    return picture if picture.flags.writeable else picture.copy()
 
 
 def _find_inputs(network: Network) -> tuple[int, int]:

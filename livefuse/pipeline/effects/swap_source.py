@@ -13,8 +13,9 @@ import numpy as np
 
 from livefuse.errors import ModelError
 from livefuse.geometry import Similarity, create_matrix
+from livefuse.pipeline.scaling import scales_by_itself
 from livefuse.pipeline.templates import fit_template
-from livefuse.runtime.graph import list_first_operators, read_last_initialiser
+from livefuse.runtime.graph import read_last_initialiser
 from livefuse.runtime.registry import load_registry
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-_LOOK: Final = 8  # of the graph's first operators, where insightface looks for its own scaling
 _MAX_SHRINK: Final = 2.0
 _IDENTITY_TEMPLATE: Final = "arcface_112_v2"
 
@@ -83,8 +83,7 @@ class SourceReader:
         size = network.input_shapes[0][2] if network.input_shapes[0][2] > 0 else model.size
         rgb = source.crop(model.template or _IDENTITY_TEMPLATE, size).astype(np.float32)
         mean, std = np.array(model.mean, np.float32), np.array(model.std, np.float32)
-        # Some files scale by themselves: their graph begins with a Sub and a Mul.
-        if not {"Sub", "Mul"} <= set(list_first_operators(self._find_path(model.name), _LOOK)):
+        if not scales_by_itself(model.name, self._config):
             rgb = (rgb / np.float32(255) - mean) / std
         blob = np.ascontiguousarray(rgb.transpose(2, 0, 1)[None], np.float32)
         return network.run({network.input_names[0]: blob})[0].reshape(1, -1).astype(np.float32)

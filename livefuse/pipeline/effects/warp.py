@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from livefuse.geometry import Similarity
 
 
+_BYTE: Final = 255.0
 _MIN_APART_PX: Final = 4.0  # between the eyes: below, there is no face to see
 
 
@@ -68,7 +69,7 @@ def create_conversion(colour: Colour) -> Conversion:
 class CropBlob:
     """Reads aligned crops as (1, 3, size, size) float32: RGB in 0..1, then (x - mean) / std.
 
-    By the frame's own colour matrix. One instance for one thread.
+    By the frame's own colour matrix, in steps of 1/255. One instance for one thread.
     """
 
     def __init__(
@@ -81,8 +82,9 @@ class CropBlob:
         self.size = size
         self._mean, self._std = mean, std
         self._reader = CropReader(size)
-        self._u = np.empty((size, size), np.uint8)
-        self._v = np.empty((size, size), np.uint8)
+        self._mixed = np.empty((size // 2, size // 2), np.uint8)
+        self._pairs = np.empty((size // 2, size // 2), np.uint16)
+        self._bytes = np.empty((size, size), np.uint8)
         self._blob = np.empty((1, 3, size, size), np.float32)
 
     def read(self, frame: Frame, to_crop: Similarity) -> NDArray[np.float32]:
@@ -91,36 +93,38 @@ class CropBlob:
         `to_crop` takes px of the frame to px of the crop; outside the frame its edge is repeated.
         """
         y, u, v = self._reader.read_planes(frame, to_crop)
-        size = (self.size, self.size)
-        cv2.resize(u, size, dst=self._u, interpolation=cv2.INTER_LINEAR)
-        cv2.resize(v, size, dst=self._v, interpolation=cv2.INTER_LINEAR)
         way = create_conversion(frame.colour)
-        red, green, blue = self._blob[0]
-        scale = [1.0 / value for value in self._std]
-        shift = [
-            (offset - mean) / std
-            for offset, mean, std in zip(way.offsets, self._mean, self._std, strict=True)
-        ]
-        _mix(y, way.luma * scale[0], self._v, way.red_by_v * scale[0], shift[0], red)
-        _mix(y, way.luma * scale[1], self._u, way.green_by_u * scale[1], shift[1], green)
-        # scaleAdd would want float; `blue` is free until its own turn.
-        _mix(self._v, way.green_by_v * scale[1], self._v, 0.0, 0.0, blue)
-        cv2.add(green, blue, dst=green)
-        _mix(y, way.luma * scale[2], self._u, way.blue_by_u * scale[2], shift[2], blue)
-        for plane, mean, std in zip((red, green, blue), self._mean, self._std, strict=True):
-            np.clip(plane, -mean / std, (1.0 - mean) / std, out=plane)
+        # Green has both: their weighted mean first, at a quarter of the px.
+        by_chroma = way.green_by_u + way.green_by_v
+        u_share = way.green_by_u / by_chroma
+        cv2.addWeighted(u, u_share, v, 1.0 - u_share, 0.0, dst=self._mixed)
+        terms = ((v, way.red_by_v), (self._mixed, by_chroma), (u, way.blue_by_u))
+        for index, (chroma, gain) in enumerate(terms):
+            self._add_chroma(y, way.luma, chroma, gain, way.offsets[index])
+            plane, std = self._blob[0, index], self._std[index]
+            np.multiply(self._bytes, np.float32(1.0 / (_BYTE * std)), out=plane)
+            if self._mean[index]:
+                np.subtract(plane, np.float32(self._mean[index] / std), out=plane)
         return self._blob
 
-
-def _mix(
-    one: NDArray[np.uint8],
-    one_share: float,
-    other: NDArray[np.uint8],
-    other_share: float,
-    offset: float,
-    out: NDArray[np.float32],
-) -> None:
-    cv2.addWeighted(one, one_share, other, other_share, offset, dst=out, dtype=cv2.CV_32F)
+    def _add_chroma(
+        self,
+        y: NDArray[np.uint8],
+        luma: float,
+        chroma: NDArray[np.uint8],
+        gain: float,
+        offset: float,
+    ) -> None:
+        """Put luma * Y + gain * chroma + offset, 0..1 as 0..255, into the kept bytes."""
+        # Each chroma px twice in its row, as one 16-bit number, and once for each of two rows of
+        # luma: three times faster than enlarging the plane.
+        np.multiply(chroma, np.uint16(257), out=self._pairs)
+        wide = self._pairs.view(np.uint8)
+        shares = luma * _BYTE, gain * _BYTE, offset * _BYTE
+        for row in (0, 1):
+            cv2.addWeighted(
+                y[row::2], shares[0], wide, shares[1], shares[2], dst=self._bytes[row::2]
+            )
 
 
 def get_points(face: Face) -> NDArray[np.float32] | None:

@@ -215,13 +215,14 @@ def test_smoothing_takes_blotches_and_keeps_pores():
 def find_width(frame, face, values, row):
     """Return the change of the face's width at the height of a mesh point, measured by edges."""
     from livefuse.pipeline.effects.beauty_amounts import resolve_amounts
-    from livefuse.pipeline.effects.beauty_shape import compute_field, create_basis
+    from livefuse.pipeline.effects.beauty_shape import Axis, compute_field, create_basis
 
     geometry = measure(frame, face)
     basis = create_basis(geometry, resolve_amounts(values, frame.colour))
     left, right = geometry.coarse[row[0]], geometry.coarse[row[1]]
+    one = np.ones(1, np.float32)
     moves = [
-        compute_field(basis, p[:1].astype(float), p[1:].astype(float))[0, 0] for p in (left, right)
+        compute_field(basis, Axis(p[:1], one), Axis(p[1:], one))[:, 0, 0] for p in (left, right)
     ]
     return moves, geometry
 

@@ -142,9 +142,9 @@ def test_a_person_mask_keeps_the_paint_on_the_person(face):
     middle = float(points[:, 0].mean()) / 4
     state.person_mask[:, : round(middle)] = 255
     half = CropMask("hull", "ffhq_512", 256).draw(state, face, to_crop, 1.0)
-    assert (half[:, 150:] == 0).all()
-    assert (half[:, :100] == whole[:, :100]).all()
-    assert whole[:, 150:].any()
+    assert (half[:, 75:] == 0).all()
+    assert (half[:, :50] == whole[:, :50]).all()
+    assert whole[:, 75:].any()
 
 
 def test_masks_are_nought_along_their_rim(face):

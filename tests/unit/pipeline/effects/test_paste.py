@@ -145,6 +145,19 @@ def test_a_mask_of_nought_changes_nothing():
     assert (frame.buffer == before).all()
 
 
+@pytest.mark.parametrize("ratio", [2, 4])
+def test_a_smaller_mask_is_the_same_mask_softer(ratio):
+    size, to_crop = 128, place_crop(128, 150, 160, 120, 0.2)
+    mask = create_box_mask(size, 0.2)
+    small = cv2.resize(mask, (size // ratio,) * 2, interpolation=cv2.INTER_AREA)
+    frames = []
+    for one in (mask, small):
+        frame = create_smooth_frame()
+        Paster().paste(frame, np.ones((3, size, size), np.float32), to_crop, one)
+        frames.append(frame.buffer.astype(np.int16))
+    assert np.abs(frames[0] - frames[1]).max() <= 4 * ratio
+
+
 def test_a_large_crop_is_not_aliased():
     """A 1024 px crop on 100 px of frame: a fine chequer becomes grey, not moire."""
     frame = create_frame(200, 200)
