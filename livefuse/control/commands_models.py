@@ -13,7 +13,7 @@ from livefuse.config import load_config
 from livefuse.control.commands_reduce import reduce_model
 from livefuse.control.commands_run import ConfigFile, Settings  # noqa: TC001 - read at run time
 from livefuse.control.console import complain, say
-from livefuse.errors import LivefuseError, ModelError, get_exit_code
+from livefuse.errors import ConfigError, LivefuseError, ModelError, get_exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,7 +86,7 @@ def verify_models(*, config: ConfigFile = None, settings: Settings = None) -> in
 def import_models(
     file: ModelFile,
     /,
-    *,
+    *more: ModelFile,
     name: Annotated[
         str, Parameter(metavar="NAME", help="Which model it is, where graphs look alike.")
     ] = "",
@@ -94,14 +94,17 @@ def import_models(
     config: ConfigFile = None,
     settings: Settings = None,
 ) -> int:
-    """Bring a model from this machine: it is recognised by its graph, copied and checked."""
+    """Bring models from this machine: recognised by their graphs, copied and checked."""
+    if name and more:
+        raise ConfigError("--name says what one file is", hint="import them one by one")
     tree = load_config(config, tuple(settings or ()))
     registry = _load_registry(tree)
     from livefuse.runtime.install import import_path  # noqa: PLC0415 - not for every command
 
-    code = 0
-    for brought in import_path(registry, file, _ask(accept_licence=accept_licence), name=name):
-        code = _tell_brought(tree, registry, brought) or code
+    code, ask = 0, _ask(accept_licence=accept_licence)
+    for path in (file, *more):
+        for brought in import_path(registry, path, ask, name=name):
+            code = _tell_brought(tree, registry, brought) or code
     return code
 
 
@@ -129,18 +132,20 @@ def pull(
 def accept(
     name: ModelName,
     /,
-    *,
+    *more: ModelName,
     accept_licence: Accept = False,
     config: ConfigFile = None,
     settings: Settings = None,
 ) -> None:
-    """Accept the licence of a model that is here, in a pack or put there by hand."""
+    """Accept the licences of models that are here, in a pack or put there by hand."""
     registry = _load_registry(load_config(config, tuple(settings or ())))
     from livefuse.runtime.install import accept_model, ask_licence  # noqa: PLC0415 - likewise
 
-    ask_licence(registry, registry.get_model(name), _ask(accept_licence=accept_licence))
-    row = accept_model(registry, name)
-    say(f"{name}: licence {row.licence} accepted by {row.accepted_by} at {row.accepted_at}")
+    ask = _ask(accept_licence=accept_licence)
+    for each in (name, *more):
+        ask_licence(registry, registry.get_model(each), ask)
+        row = accept_model(registry, each)
+        say(f"{each}: licence {row.licence} accepted by {row.accepted_by} at {row.accepted_at}")
 
 
 def _ask(*, accept_licence: bool) -> Callable[[Model], bool]:

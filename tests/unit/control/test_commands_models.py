@@ -62,6 +62,16 @@ def test_import_says_what_the_file_became(type_models, tmp_path):
     assert said == "download.onnx: yunet_2023_mar (detect), MIT, imported\n"
 
 
+def test_several_files_are_imported_and_named_one_by_one(type_models, tmp_path):
+    files = [str(save_standin(name, tmp_path)) for name in ("yunet_2023_mar", "yoloface_8n")]
+    code, said, _ = type_models("import", *files)
+    assert code == 0
+    assert said.count("imported") == 2
+    code, _, complained = type_models("import", *files, "--name", "yoloface_8n")
+    assert code == 2
+    assert "one by one" in complained
+
+
 def test_a_restricted_model_needs_the_flag_or_a_person(type_models, folder, tmp_path, monkeypatch):
     """(C70)"""
     path = str(save_standin("det_10g", tmp_path))
@@ -96,9 +106,10 @@ def test_a_model_put_there_by_hand_is_accepted(type_models, folder):
     assert code == 4
     assert "models accept det_10g" in complained
     assert type_models("accept", "det_10g")[0] == 4
-    code, said, _ = type_models("accept", "det_10g", "--accept-licence")
+    save_standin("scrfd_2.5g", folder)
+    code, said, _ = type_models("accept", "det_10g", "scrfd_2.5g", "--accept-licence")
     assert code == 0
-    assert "accepted by" in said
+    assert said.count("accepted by") == 2
     code, said, _ = type_models("verify")
     assert code == 0
     assert "det_10g.onnx" in said
