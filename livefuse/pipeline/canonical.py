@@ -1,4 +1,4 @@
-"""The face at rest, seen from the front: MediaPipe's canonical model, and how a mesh lies against it.
+"""The face at rest, seen from the front: MediaPipe's canonical model; how a mesh lies against it.
 
 `CANONICAL` is float32 (468, 3) in face widths (234 to 454): x to the picture's right, y down, z
 away from the camera, the origin between the two sides. Read-only.

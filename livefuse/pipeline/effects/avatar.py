@@ -11,8 +11,6 @@ import hashlib
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
 from livefuse.errors import ConfigError
 from livefuse.face import SourceFace
 from livefuse.frame import Colour
@@ -25,6 +23,7 @@ from livefuse.pipeline.effects.avatar_robot import draw_robot
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from livefuse.face import Face

@@ -7,14 +7,16 @@ from typing import Final
 import cv2
 import numpy as np
 
-from livefuse.pipeline.effects.avatar_features import EyeStyle, MouthStyle
+from livefuse.pipeline.effects.avatar_eyes import EyeStyle
 from livefuse.pipeline.effects.avatar_light import Gloss
+from livefuse.pipeline.effects.avatar_mouth import MouthStyle
 from livefuse.pipeline.effects.avatar_paint import (
     Canvas,
     bend,
+    flip,
     get_points,
     grow,
-    mirror,
+    move,
 )
 from livefuse.pipeline.effects.avatar_render import Drawing
 from livefuse.pipeline.effects.avatar_shape import LEFT, TEXTURE_PX, TOP, Ring, create_shape
@@ -80,27 +82,27 @@ def draw_fox() -> Drawing:
     return Drawing(canvas.finish(), shape, _EYE, mouth, gloss, coat=(70, 92, 78))
 
 
-def _flip(points: object, side: float) -> np.ndarray:
-    p = np.asarray(points, np.float32)[:, :2]
-    return p if side < 0 else mirror(p)
-
-
 def _draw_ear(canvas: Canvas, side: float) -> None:
     foot = _EAR[0]
-    outline = bend(_flip(foot + (_EAR[1:] - foot) * (0.93, 0.95, 1), side), steps=8)
+    outline = bend(flip(foot + (_EAR[1:] - foot) * (0.93, 0.95, 1), side), steps=8)
     canvas.show(canvas.fill_polygon(outline, 0.002))
     canvas.paint(canvas.fill_polygon(outline, 0.004), _RUST)
-    tip = _flip([(-0.56, -0.80), (-0.46, -1.09), (-0.30, -0.88), (-0.42, -0.84)], side)
+    tip = flip([(-0.56, -0.80), (-0.46, -1.09), (-0.30, -0.88), (-0.42, -0.84)], side)
     canvas.paint(canvas.fill_polygon(bend(tip, closed=True), 0.02), _DARK)
-    inner = _flip([(-0.455, -0.45), (-0.485, -0.66), (-0.45, -0.92), (-0.33, -0.80), (-0.20, -0.60)], side)
+    inner = flip(
+        [(-0.455, -0.45), (-0.485, -0.66), (-0.45, -0.92), (-0.33, -0.80), (-0.20, -0.60)], side
+    )
     canvas.paint(canvas.fill_polygon(bend(inner, closed=True), 0.012), (92, 50, 40))
-    core = _flip([(-0.42, -0.46), (-0.44, -0.64), (-0.42, -0.82), (-0.33, -0.70), (-0.25, -0.56)], side)
+    core = flip(
+        [(-0.42, -0.46), (-0.44, -0.64), (-0.42, -0.82), (-0.33, -0.70), (-0.25, -0.56)], side
+    )
     canvas.paint(canvas.fill_polygon(bend(core, closed=True), 0.03), (238, 196, 178), 0.85)
     rng = np.random.default_rng(3)
     for _ in range(34):
         start = np.array([-0.35, -0.47]) + rng.normal(0, (0.05, 0.02))
-        end = start + (rng.normal(-0.03, 0.02), -0.08 - 0.12 * rng.random())
-        line = bend(_flip([start, (start + end) / 2 + (0.008, 0), end], side), steps=5)
+        long = np.array([rng.normal(-0.03, 0.02), -0.08 - 0.12 * rng.random()])
+        hair = start + np.stack([0 * long, long / 2, long])
+        line = bend(flip(hair, side), steps=5)
         canvas.paint(canvas.draw_line(line, 0.010, 0.005), _CREAM, 0.35)
 
 
@@ -119,7 +121,7 @@ def _draw_head(canvas: Canvas) -> None:
     reach = 0.045 + 0.06 * low + 0.085 * crown
     saw = np.interp(np.arange(count), *_create_tufts(count, rng))
     edge = oval + direction * (reach + (0.014 + 0.05 * low + 0.012 * crown) * saw)[:, None]
-    canvas.shade(canvas.fill_polygon(edge + (0, 0.02), 0.02), 0.85)
+    canvas.shade(canvas.fill_polygon(move(edge, 0, 0.02), 0.02), 0.85)
     mask = canvas.fill_polygon(edge, 0.0015)
     canvas.show(mask)
     canvas.paint(canvas.fill_polygon(middle + (edge - middle) * 0.97, 0.02), _ORANGE)
@@ -141,15 +143,33 @@ def _create_tufts(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.
 
 
 def _draw_cheek(canvas: Canvas, side: float) -> None:
-    cheek = [(-0.66, 0.10), (-0.50, 0.015), (-0.36, 0.035), (-0.20, 0.0), (-0.115, 0.05), (-0.075, 0.12),
-             (0.0, 0.15), (0.0, 0.80), (-0.30, 0.78), (-0.62, 0.55)]
-    canvas.paint(canvas.fill_polygon(bend(_flip(cheek, side), closed=True), 0.016), _CREAM)
-    edge = bend(_flip([(-0.52, 0.02), (-0.36, 0.045), (-0.20, 0.012)], side))
+    cheek = [
+        (-0.66, 0.10),
+        (-0.50, 0.015),
+        (-0.36, 0.035),
+        (-0.20, 0.0),
+        (-0.115, 0.05),
+        (-0.075, 0.12),
+        (0.0, 0.15),
+        (0.0, 0.80),
+        (-0.30, 0.78),
+        (-0.62, 0.55),
+    ]
+    canvas.paint(canvas.fill_polygon(bend(flip(cheek, side), closed=True), 0.016), _CREAM)
+    edge = bend(flip([(-0.52, 0.02), (-0.36, 0.045), (-0.20, 0.012)], side))
     canvas.paint(canvas.draw_line(edge, 0.03, 0.02), _RUST, 0.35)
 
 
 def _draw_bridge(canvas: Canvas) -> None:
-    ridge = [(-0.075, -0.2), (-0.05, -0.02), (-0.055, 0.06), (0.0, 0.075), (0.055, 0.06), (0.05, -0.02), (0.075, -0.2)]
+    ridge = [
+        (-0.075, -0.2),
+        (-0.05, -0.02),
+        (-0.055, 0.06),
+        (0.0, 0.075),
+        (0.055, 0.06),
+        (0.05, -0.02),
+        (0.075, -0.2),
+    ]
     canvas.paint(canvas.fill_polygon(bend(ridge, closed=True), 0.02), (240, 148, 66), 0.9)
     blaze = [(-0.022, -0.46), (0.022, -0.46), (0.036, -0.3), (0.0, -0.17), (-0.036, -0.3)]
     canvas.paint(canvas.fill_polygon(bend(blaze, closed=True), 0.018), _CREAM, 0.75)
@@ -172,7 +192,9 @@ def _draw_fur(canvas: Canvas) -> None:
     tones = 128 + rng.normal(0, 34, count)
     scale = TEXTURE_PX * finer
     starts, ends = ((p - (LEFT, TOP)) * scale * 8 for p in (starts, ends))
-    for start, end, tone in zip(starts.astype(int).tolist(), ends.astype(int).tolist(), np.clip(tones, 30, 226), strict=True):
+    for start, end, tone in zip(
+        starts.astype(int).tolist(), ends.astype(int).tolist(), np.clip(tones, 30, 226), strict=True
+    ):
         cv2.line(hairs, start, end, float(tone), 2, cv2.LINE_AA, 3)
     fur = cv2.GaussianBlur(hairs, (0, 0), 0.8).astype(np.float32) - 128
     canvas.rgb += fur[..., None] * 0.34
@@ -180,46 +202,86 @@ def _draw_fur(canvas: Canvas) -> None:
 
 def _draw_eye_markings(canvas: Canvas, side: float) -> None:
     eye = get_points(EYE_LEFT)
-    outline = _flip(grow(eye, 0.035), side)
+    outline = flip(grow(eye, 0.035), side)
     canvas.paint(canvas.fill_polygon(bend(outline, closed=True), 0.016), _DARK, 0.55)
-    tail = _flip([(-0.27, -0.165), (-0.345, -0.175), (-0.40, -0.215), (-0.34, -0.145), (-0.28, -0.115)], side)
+    tail = flip(
+        [(-0.27, -0.165), (-0.345, -0.175), (-0.40, -0.215), (-0.34, -0.145), (-0.28, -0.115)], side
+    )
     canvas.paint(canvas.fill_polygon(bend(tail, closed=True), 0.006), _DARK, 0.85)
-    tear = _flip([(-0.135, -0.13), (-0.085, -0.085), (-0.07, -0.03), (-0.105, -0.09)], side)
+    tear = flip([(-0.135, -0.13), (-0.085, -0.085), (-0.07, -0.03), (-0.105, -0.09)], side)
     canvas.paint(canvas.fill_polygon(bend(tear, closed=True), 0.008), _DARK, 0.7)
     # The lid's own colour: seen in a blink.
-    lid = _flip(grow(eye, 0.012), side)
+    lid = flip(grow(eye, 0.012), side)
     canvas.paint(canvas.fill_polygon(bend(lid, closed=True), 0.01), (206, 110, 44))
-    brow = _flip([(-0.335, -0.255), (-0.25, -0.315), (-0.15, -0.30), (-0.20, -0.262), (-0.28, -0.245)], side)
+    brow = flip(
+        [(-0.335, -0.255), (-0.25, -0.315), (-0.15, -0.30), (-0.20, -0.262), (-0.28, -0.245)], side
+    )
     canvas.paint(canvas.fill_polygon(bend(brow, closed=True), 0.014), _CREAM, 0.85)
-    top = bend(_flip([(-0.34, -0.262), (-0.25, -0.325), (-0.13, -0.305)], side))
+    top = bend(flip([(-0.34, -0.262), (-0.25, -0.325), (-0.13, -0.305)], side))
     canvas.paint(canvas.draw_line(top, 0.014, 0.008), _RUST, 0.7)
 
 
 def _draw_muzzle(canvas: Canvas) -> None:
     for side in (-1.0, 1.0):
-        pad = _flip([(-0.01, 0.20), (-0.10, 0.19), (-0.19, 0.255), (-0.18, 0.34), (-0.08, 0.33), (-0.01, 0.28)], side)
+        pad = flip(
+            [
+                (-0.01, 0.20),
+                (-0.10, 0.19),
+                (-0.19, 0.255),
+                (-0.18, 0.34),
+                (-0.08, 0.33),
+                (-0.01, 0.28),
+            ],
+            side,
+        )
         canvas.paint(canvas.fill_polygon(bend(pad, closed=True), 0.02), (255, 250, 240), 0.7)
-        shadow = bend(_flip([(-0.105, 0.12), (-0.17, 0.20), (-0.215, 0.30)], side))
+        shadow = bend(flip([(-0.105, 0.12), (-0.17, 0.20), (-0.215, 0.30)], side))
         canvas.shade(canvas.draw_line(shadow, 0.03, 0.02), 0.86)
         for x, y in ((-0.10, 0.235), (-0.135, 0.262), (-0.09, 0.268)):
             dot = np.array([(x, y), (x + 0.001, y)])
-            canvas.paint(canvas.draw_line(_flip(dot, side), 0.013, 0.002), (96, 66, 54), 0.8)
+            canvas.paint(canvas.draw_line(flip(dot, side), 0.013, 0.002), (96, 66, 54), 0.8)
         for rise, reach in ((-0.06, 0.42), (-0.015, 0.45), (0.035, 0.42)):
-            whisker = bend(_flip([(-0.13, 0.25 + rise * 0.2), (-0.28, 0.235 + rise), (-reach - 0.03, 0.255 + rise * 2.2)], side))
+            whisker = bend(
+                flip(
+                    [
+                        (-0.13, 0.25 + rise * 0.2),
+                        (-0.28, 0.235 + rise),
+                        (-reach - 0.03, 0.255 + rise * 2.2),
+                    ],
+                    side,
+                )
+            )
             canvas.paint(canvas.draw_line(whisker, 0.005, 0.0015), (255, 255, 250), 0.85)
-            canvas.shade(canvas.draw_line(whisker + (0, 0.006), 0.005, 0.003), 0.8)
-    nose = [(-0.088, 0.085), (-0.05, 0.045), (0, 0.035), (0.05, 0.045), (0.088, 0.085), (0.07, 0.135), (0.02, 0.175),
-            (-0.02, 0.175), (-0.07, 0.135)]
+            canvas.shade(canvas.draw_line(move(whisker, 0, 0.006), 0.005, 0.003), 0.8)
+    nose = [
+        (-0.088, 0.085),
+        (-0.05, 0.045),
+        (0, 0.035),
+        (0.05, 0.045),
+        (0.088, 0.085),
+        (0.07, 0.135),
+        (0.02, 0.175),
+        (-0.02, 0.175),
+        (-0.07, 0.135),
+    ]
     canvas.shade(canvas.fill_polygon(bend(grow(nose, 0.02), closed=True), 0.02), 0.75)
     canvas.paint(canvas.fill_polygon(bend(nose, closed=True), 0.004), (34, 24, 26))
-    canvas.glow(canvas.fill_polygon([(-0.04, 0.062), (0.0, 0.054), (0.04, 0.062), (0.0, 0.075)], 0.010), (120, 120, 130))
+    canvas.glow(
+        canvas.fill_polygon([(-0.04, 0.062), (0.0, 0.054), (0.04, 0.062), (0.0, 0.075)], 0.010),
+        (120, 120, 130),
+    )
     for side in (-1.0, 1.0):
-        canvas.paint(canvas.fill_polygon(_flip([(-0.062, 0.115), (-0.03, 0.125), (-0.04, 0.145)], side), 0.006), (8, 5, 6))
+        canvas.paint(
+            canvas.fill_polygon(
+                flip([(-0.062, 0.115), (-0.03, 0.125), (-0.04, 0.145)], side), 0.006
+            ),
+            (8, 5, 6),
+        )
     canvas.paint(canvas.draw_line([(0, 0.17), (0, 0.275)], 0.010, 0.003), _DARK, 0.9)
     lips = get_points(LIPS_OUTER)
     canvas.paint(canvas.fill_polygon(bend(lips, closed=True), 0.012), (214, 176, 160), 0.55)
     inner = get_points(LIPS_INNER)
     canvas.paint(canvas.draw_line(inner, 0.018, 0.004, closed=True), _DARK)
     for side in (-1.0, 1.0):
-        corner = bend(_flip([(-0.145, 0.322), (-0.185, 0.315), (-0.215, 0.29)], side))
+        corner = bend(flip([(-0.145, 0.322), (-0.185, 0.315), (-0.215, 0.29)], side))
         canvas.paint(canvas.draw_line(corner, 0.011, 0.003), _DARK, 0.9)

@@ -76,7 +76,7 @@ def get_skin() -> Values:
         # A little less than the oval, a little more than each feature.
         edge = 2 * _SKIN_MARGIN_PX if value else _SKIN_MARGIN_PX
         cv2.polylines(mask, [hull], isClosed=True, color=0, thickness=edge, shift=4)
-    skin = np.asarray(cv2.GaussianBlur(mask, (0, 0), 1.0), np.float32) / 255
+    skin = np.asarray(cv2.GaussianBlur(mask, (0, 0), 1.0), np.float32) * np.float32(1 / 255)
     skin.setflags(write=False)
     return skin
 
@@ -112,7 +112,9 @@ class WearerLight:
     def __init__(self) -> None:
         self._mean = 0.0
 
-    def measure(self, luma: NDArray[np.uint8], skin: Values, gloss: Gloss, face_px: float) -> Values:
+    def measure(
+        self, luma: NDArray[np.uint8], skin: Values, gloss: Gloss, face_px: float
+    ) -> Values:
         """Return a gain, float32 like `luma` (any small picture of the face's region).
 
         `skin` is 0..1 of the same size; `face_px` is the face's width in its px.
@@ -132,7 +134,8 @@ class WearerLight:
 
     def _lift(self) -> float:
         mean = max(self._mean, 1.0)
-        return min(max((mean / _NORMAL_LUMA) ** _MEAN_POWER, _ALL_DARKEST), _ALL_BRIGHTEST)
+        lift: float = (mean / _NORMAL_LUMA) ** _MEAN_POWER
+        return min(max(lift, _ALL_DARKEST), _ALL_BRIGHTEST)
 
 
 def _blur_weighted(values: Values, weight: Values, sigma_px: float, rest: float) -> Values:

@@ -75,9 +75,10 @@ class Canvas:
 
     def get_places(self) -> tuple[Values, Values]:
         """Return x (1, columns) and y (rows, 1) of all px in face widths."""
-        x = (np.arange(self.rgb.shape[1], dtype=np.float32) + 0.5) / _PX + LEFT
-        y = (np.arange(self.rgb.shape[0], dtype=np.float32) + 0.5) / _PX + TOP
-        return x[None, :], y[:, None]
+        rows, columns = self.alpha.shape
+        x = np.linspace(0.5, columns - 0.5, columns, dtype=np.float32) / np.float32(_PX)
+        y = np.linspace(0.5, rows - 0.5, rows, dtype=np.float32) / np.float32(_PX)
+        return x[None, :] + np.float32(LEFT), y[:, None] + np.float32(TOP)
 
     def finish(self) -> NDArray[np.uint8]:
         """Return the drawing as texture, uint8 (HEIGHT_PX, WIDTH_PX, 4), R, G, B, alpha."""
@@ -99,7 +100,9 @@ class Canvas:
         else:
             thick = max(1, round(width * _PX))
             cv2.polylines(share, [fixed], bool(closed), 255, thick, cv2.LINE_AA, _SHIFT)
-        return Mask(int(low[0]), int(low[1]), soften(share.astype(np.float32) / 255, sigma))
+        return Mask(
+            int(low[0]), int(low[1]), soften(share.astype(np.float32) * np.float32(1 / 255), sigma)
+        )
 
     def _cut(self, mask: Mask) -> tuple[Values, Values]:
         rows, columns = mask.share.shape
@@ -128,9 +131,20 @@ def get_points(indices: Sequence[int] | NDArray[np.int32]) -> Values:
     return np.asarray(CANONICAL[np.asarray(indices, np.int32), :2])
 
 
+def move(points: ArrayLike, x: float, y: float) -> Values:
+    """Return the points moved by x, y."""
+    return np.asarray(np.asarray(points, np.float32) + np.array([x, y], np.float32), np.float32)
+
+
 def mirror(points: ArrayLike) -> Values:
     """Return the points on the other side of the face."""
     return np.asarray(np.asarray(points, np.float32) * (-1, 1), np.float32)
+
+
+def flip(points: ArrayLike, side: float) -> Values:
+    """Return the first two of each point's values: as they are for side -1, mirrored for side 1."""
+    p = np.asarray(points, np.float32)[:, :2]
+    return p if side < 0 else mirror(p)
 
 
 def bend(points: ArrayLike, *, closed: bool = False, steps: int = 10) -> Values:

@@ -9,7 +9,7 @@ import numpy as np
 
 from livefuse.frame import create_frame
 from livefuse.pipeline.canonical import CANONICAL
-from livefuse.pipeline.effects.avatar_paint import bend, mirror
+from livefuse.pipeline.effects.avatar_paint import bend, mirror, move
 from livefuse.pipeline.effects.avatar_render import AvatarRenderer, Wearer
 from livefuse.pipeline.topology import EYE_LEFT, EYE_RIGHT, LIPS_INNER
 
@@ -36,7 +36,7 @@ def draw_empty_portrait(drawing: Drawing) -> tuple[NDArray[np.uint8], Values]:
 
 
 def draw_portrait(drawing: Drawing) -> tuple[NDArray[np.uint8], Values]:
-    """Return RGB uint8 (720, 1280, 3) of the avatar at rest, and its mesh (468, 3) in px of that."""
+    """Return RGB uint8 (720, 1280, 3) of the avatar at rest, and its mesh (468, 3) in its px."""
     width, height = SIZE
     picture, mesh = draw_empty_portrait(drawing)
     frame = create_frame(width, height)
@@ -68,7 +68,7 @@ def _draw_wall() -> NDArray[np.uint8]:
 
 
 def _draw_body(picture: NDArray[np.uint8], coat: tuple[float, float, float]) -> None:
-    """Draw neck, collar and shoulders in place; places are in face widths from the face's middle."""
+    """Draw neck, collar and shoulders in place (in face widths from the face's middle)."""
     left = [(-0.24, 0.35), (-0.25, 0.62), (-0.36, 0.80), (-0.72, 0.93), (-1.05, 1.12), (-1.2, 1.6)]
     shoulders = np.vstack([bend(left), mirror(bend(left))[::-1]])
     neck = [(-0.22, 0.3), (-0.225, 0.66), (0.0, 0.95), (0.225, 0.66), (0.22, 0.3)]
@@ -76,11 +76,11 @@ def _draw_body(picture: NDArray[np.uint8], coat: tuple[float, float, float]) -> 
     dark = tuple(0.55 * value for value in coat)
     light = tuple(min(1.25 * value, 255.0) for value in coat)
     _paint(picture, shoulders, coat, 0.0)
-    _paint(picture, shoulders + (0.0, 0.32), dark, 0.12, opacity=0.6)
+    _paint(picture, move(shoulders, 0.0, 0.32), dark, 0.12, opacity=0.6)
     _paint(picture, neck, dark, 0.01)
     _paint(picture, np.array(neck) * (1.0, 0.9), (24, 26, 32), 0.05, opacity=0.7)
     line = bend(collar)
-    _paint(picture, np.vstack([line, (line + (0.0, 0.075))[::-1]]), light, 0.006)
+    _paint(picture, np.vstack([line, (move(line, 0.0, 0.075))[::-1]]), light, 0.006)
     _paint(picture, [(-0.008, 1.05), (0.008, 1.05), (0.008, 1.6), (-0.008, 1.6)], dark, 0.002)
 
 

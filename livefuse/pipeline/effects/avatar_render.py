@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import cv2
 import numpy as np
 
-from livefuse.pipeline.effects.avatar_features import (
+from livefuse.pipeline.effects.avatar_eyes import (
     EyeStyle,
-    MouthStyle,
-    Painted,
-    convert_styles,
+    PaintedEye,
+    convert_eye,
     find_gazes,
     paint_eye,
-    paint_mouth,
 )
 from livefuse.pipeline.effects.avatar_light import (
     Ball,
@@ -26,17 +24,14 @@ from livefuse.pipeline.effects.avatar_light import (
     get_skin,
     look_up,
 )
-from livefuse.pipeline.effects.avatar_shape import TEXTURE_PX, Shape, compute_normals
-from livefuse.pipeline.effects.mesh_raster import (
-    MIN_FACE_PX,
-    GridBox,
-    MeshView,
-    extend_layers,
-    measure_yaw,
-    paint_triangles,
-    sort_triangles,
+from livefuse.pipeline.effects.avatar_mouth import (
+    MouthStyle,
+    PaintedMouth,
+    convert_mouth,
+    paint_mouth,
 )
-from livefuse.pipeline.effects.mesh_regions import SIDES
+from livefuse.pipeline.effects.avatar_shape import TEXTURE_PX, Shape
+from livefuse.pipeline.effects.avatar_view import PlacedAvatar, place_mesh
 from livefuse.pipeline.effects.mesh_render import Layers, MeshRenderer
 from livefuse.pipeline.planes import convert_colour
 from livefuse.pipeline.topology import LIPS_INNER
@@ -46,16 +41,15 @@ if TYPE_CHECKING:
 
     from livefuse.face import Box
     from livefuse.frame import Colour, Frame
+    from livefuse.pipeline.effects.mesh_raster import GridBox
 
     Values = NDArray[np.float32]
 
-_POINTS: Final = 468
-_GRID_ACROSS_PX: Final = 110.0
-_COARSEST: Final = 0.25
-_MAX_REACH: Final = 4.0
 _FINER: Final = math.sqrt(2)  # from one size of the texture to the next
 _LEVELS: Final = 6
 _SHARPER: Final = 1.25  # texture px per px of the frame that are still smooth
+_EDGE: Final = np.clip((np.arange(256) - 100) * (255 / 80), 0, 255).astype(np.uint8)
+"""From a blurred mask to alpha: the edge lies where half of it is covered."""
 
 
 class Drawing(NamedTuple):
@@ -76,18 +70,8 @@ class _Texture(NamedTuple):
     """The drawing for frames of one colour: Y, U, V, alpha in falling sizes, and colours."""
 
     levels: tuple[NDArray[np.uint8], ...]
-    painted: Painted
-
-
-@dataclass(slots=True, eq=False)
-class _Placed:
-    """One face's mesh in the frame. `points` px of the region, `normals` outwards."""
-
-    view: MeshView
-    points: Values
-    irises: Values | None
-    normals: Values
-    towards: Values  # (rows, columns, 2): normals' x, y on the grid
+    eye: PaintedEye
+    mouth: PaintedMouth
 
 
 @dataclass(slots=True)
@@ -132,13 +116,13 @@ class AvatarRenderer:
         texture = self._textures[frame.colour]
         view, face_px = placed.view, placed.view.face_px
         wearer.level = _choose_level(face_px, wearer.level)
-        scale = _FINER ** -wearer.level
+        scale = _FINER**-wearer.level
         full = view.uv
         view.uv = (full + np.float32(0.5)) * np.float32(scale) - np.float32(0.5)
         layers = self._mesh.warp(view, texture.levels[wearer.level])
         view.uv = full
         _close_edge(placed, layers)
-        paint_mouth(layers, placed.points, face_px, self._drawing.mouth, texture.painted)
+        paint_mouth(layers, placed.points, face_px, texture.mouth)
         if not self._drawing.eye.glow:
             self._paint_eyes(layers, placed, texture)
         self._light(frame, placed, layers, wearer)
@@ -149,22 +133,22 @@ class AvatarRenderer:
         self._mesh.lay(view, layers, frame, amount)
         return True
 
-    def _paint_eyes(self, layers: Layers, placed: _Placed, texture: _Texture) -> None:
+    def _paint_eyes(self, layers: Layers, placed: PlacedAvatar, texture: _Texture) -> None:
         for gaze in find_gazes(placed.points, placed.irises, placed.normals):
-            paint_eye(layers, gaze, self._drawing.eye, texture.painted)
+            paint_eye(layers, gaze, self._drawing.eye, texture.eye)
 
-    def _light(self, frame: Frame, placed: _Placed, layers: Layers, wearer: Wearer) -> None:
+    def _light(self, frame: Frame, placed: PlacedAvatar, layers: Layers, wearer: Wearer) -> None:
         view, gloss = placed.view, self._drawing.gloss
         gain, added = look_up(self._ball, placed.towards)
         size = (max(1, view.box.columns // 2), max(1, view.box.rows // 2))
         box = view.box
         luma = frame.y[box.y0 : box.y1, box.x0 : box.x1]
-        small = cv2.resize(luma, size, interpolation=cv2.INTER_AREA)
+        small = np.asarray(cv2.resize(luma, size, interpolation=cv2.INTER_AREA), np.uint8)
         scale = self._skin.shape[0] / self._drawing.rgba.shape[0]
         places = cv2.resize(view.uv, size, interpolation=cv2.INTER_NEAREST) * np.float32(scale)
         skin = cv2.remap(self._skin, places, None, cv2.INTER_LINEAR)  # type: ignore[call-overload]  # the stubs forbid the None that a joint map needs
         light = wearer.light.measure(small, skin, gloss, view.face_px * size[0] / box.width)
-        light = cv2.resize(light, (box.columns, box.rows))
+        light = np.asarray(cv2.resize(light, (box.columns, box.rows)), np.float32)
         gain, added = gain * light, added * light
         _apply_light(layers, gain, added)
 
@@ -204,70 +188,7 @@ def _keep_occluder(box: GridBox, layers: Layers, mask: NDArray[np.uint8], place:
     cv2.multiply(part, cv2.bitwise_not(there), dst=part, scale=1 / 255)
 
 
-def place_mesh(shape: Shape, mesh: Values, width: int, height: int) -> _Placed | None:
-    """Return `shape` on a face's mesh (468 or 478, 3) in a frame of that size, or None."""
-    face = np.asarray(mesh[:_POINTS], np.float32)
-    if face.shape != (_POINTS, 3) or not np.isfinite(mesh).all():
-        return None
-    if np.abs(face).max() > _MAX_REACH * max(width, height):
-        return None
-    face_px = float(np.linalg.norm(face[SIDES[1]] - face[SIDES[0]]))
-    if face_px < MIN_FACE_PX:
-        return None
-    points, _ = shape.place(face)
-    box = _find_box(points, face_px, width, height)
-    if box is None or not np.isfinite(points).all():
-        return None
-    corner = np.array([box.x0, box.y0, 0], np.float32)
-    points = points - corner
-    normals = -compute_normals(points, shape.triangles)
-    normals[:, 2] *= -1
-    irises = mesh[_POINTS:, :2] - corner[:2] if len(mesh) >= _POINTS + 10 else None  # noqa: PLR2004 - two irises of five points
-    return _paint_grid(shape, points, irises, normals, box, face_px)
-
-
-def _find_box(points: Values, face_px: float, width: int, height: int) -> GridBox | None:
-    low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
-    x0, y0 = max(int(low[0]) // 2 * 2, 0), max(int(low[1]) // 2 * 2, 0)
-    x1, y1 = min(math.ceil(float(high[0]) / 2) * 2, width), min(math.ceil(float(high[1]) / 2) * 2, height)
-    if x1 - x0 < MIN_FACE_PX / 2 or y1 - y0 < MIN_FACE_PX / 2:
-        return None
-    scale = max(_COARSEST, min(1.0, _GRID_ACROSS_PX / face_px))
-    return GridBox(x0, y0, x1, y1, round((x1 - x0) * scale), round((y1 - y0) * scale))
-
-
-def _paint_grid(
-    shape: Shape,
-    points: Values,
-    irises: Values | None,
-    normals: Values,
-    box: GridBox,
-    face_px: float,
-) -> _Placed | None:
-    scale = np.array([box.columns / box.width, box.rows / box.height], np.float32)
-    flat = (points[:, :2] + 0.5) * scale - 0.5
-    values = np.column_stack([shape.texture, normals[:, :2]]).astype(np.float32)
-    order = sort_triangles(flat, points[:, 2], shape.triangles)
-    painted = paint_triangles(flat, values, order, box)
-    if painted is None:
-        return None
-    inside, layers = painted
-    extend_layers(layers, inside)
-    view = MeshView(
-        box=box,
-        points=points,
-        face_px=face_px,
-        yaw_rad=measure_yaw(points),
-        uv=np.ascontiguousarray(layers[:, :, :2]),
-        visible=np.ones((0, 0), np.float32),
-        inside=inside,
-    )
-    # Normals are kinked at the lips and nostrils; a gloss made of kinks sparkles.
-    towards = cv2.GaussianBlur(np.ascontiguousarray(layers[:, :, 2:]), (5, 5), 1.2)
-    return _Placed(view, points, irises, normals, np.asarray(towards, np.float32))
-
-
-def _close_edge(placed: _Placed, layers: Layers) -> None:
+def _close_edge(placed: PlacedAvatar, layers: Layers) -> None:
     """Take out of alpha what lies outside the drawn triangles, smoothly."""
     view = placed.view
     solid = view.inside.copy()
@@ -275,9 +196,8 @@ def _close_edge(placed: _Placed, layers: Layers) -> None:
     lips = (placed.points[LIPS_INNER, :2] + 0.5) * scale - 0.5
     cv2.fillPoly(solid, [np.rint(lips).astype(np.int32)], 255)
     height, width = layers.alpha.shape
-    wide = cv2.resize(cv2.GaussianBlur(solid, (0, 0), 0.8), (width, height))
-    cv2.convertScaleAbs(cv2.subtract(wide, 100), dst=wide, alpha=255 / 80)
-    cv2.min(layers.alpha, wide, dst=layers.alpha)
+    soft = np.asarray(cv2.LUT(cv2.GaussianBlur(solid, (0, 0), 0.8), _EDGE), np.uint8)
+    cv2.min(layers.alpha, cv2.resize(soft, (width, height)), dst=layers.alpha)
 
 
 def _create_texture(drawing: Drawing, colour: Colour) -> _Texture:
@@ -291,7 +211,8 @@ def _create_texture(drawing: Drawing, colour: Colour) -> _Texture:
         levels.append(np.asarray(cv2.resize(full, size, interpolation=cv2.INTER_AREA), np.uint8))
     return _Texture(
         tuple(np.ascontiguousarray(level) for level in levels),
-        convert_styles(drawing.eye, drawing.mouth, colour),
+        convert_eye(drawing.eye, colour),
+        convert_mouth(drawing.mouth, colour),
     )
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
+import cv2
 import numpy as np
 
-from livefuse.pipeline.effects.avatar_features import EyeStyle, MouthStyle
+from livefuse.pipeline.effects.avatar_eyes import EyeStyle
 from livefuse.pipeline.effects.avatar_light import Gloss
+from livefuse.pipeline.effects.avatar_mouth import MouthStyle
 from livefuse.pipeline.effects.avatar_paint import (
     Canvas,
     bend,
+    flip,
     get_points,
     grow,
     mirror,
+    move,
     soften,
 )
 from livefuse.pipeline.effects.avatar_render import Drawing
@@ -55,7 +59,7 @@ def draw_robot() -> Drawing:
     outer = bend(shape.rest[468 + len(OVAL) :, :2], closed=True, steps=6)
     middle = outer.mean(axis=0)
     canvas.show(canvas.fill_polygon(middle + (outer - middle) * 0.955, 0.003))
-    _draw_helmet(canvas, outer)
+    _draw_helmet(canvas)
     _draw_plates(canvas)
     _draw_forehead(canvas)
     for side in (1.0, -1.0):
@@ -77,7 +81,9 @@ def draw_robot() -> Drawing:
 def _seam(canvas: Canvas, points: object, width: float = 0.008, *, closed: bool = False) -> None:
     """Draw a gap between two plates: dark, with a light edge below it."""
     line = np.asarray(points, np.float32)
-    canvas.paint(canvas.draw_line(line + (0.003, 0.007), width, 0.003, closed=closed), _LIGHT, 0.75)
+    canvas.paint(
+        canvas.draw_line(move(line, 0.003, 0.007), width, 0.003, closed=closed), _LIGHT, 0.75
+    )
     canvas.paint(canvas.draw_line(line, width * 3, 0.010, closed=closed), _SEAM, 0.22)
     canvas.paint(canvas.draw_line(line, width, closed=closed), _SEAM)
 
@@ -85,32 +91,43 @@ def _seam(canvas: Canvas, points: object, width: float = 0.008, *, closed: bool 
 def _plate(canvas: Canvas, outline: object, colour: tuple[float, float, float]) -> None:
     """Draw a raised plate: lit edge above, shadow below."""
     line = np.asarray(outline, np.float32)
-    canvas.shade(canvas.fill_polygon(line + (0.0, 0.014), 0.012), 0.72)
+    canvas.shade(canvas.fill_polygon(move(line, 0.0, 0.014), 0.012), 0.72)
     canvas.paint(canvas.fill_polygon(line), colour)
-    canvas.paint(canvas.draw_line(line + (0.0, 0.006), 0.007, 0.004, closed=True), _LIGHT, 0.55)
+    canvas.paint(canvas.draw_line(move(line, 0.0, 0.006), 0.007, 0.004, closed=True), _LIGHT, 0.55)
     canvas.paint(canvas.draw_line(line, 0.006, 0.0015, closed=True), _SEAM, 0.9)
 
 
 def _bolt(canvas: Canvas, x: float, y: float, radius: float = 0.021) -> None:
     turn = np.linspace(0, 2 * np.pi, 40)
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
-    canvas.shade(canvas.fill_polygon(circle * radius * 1.35 + (x, y + 0.006), 0.006), 0.6)
-    canvas.paint(canvas.fill_polygon(circle * radius + (x, y)), (112, 122, 136))
-    canvas.paint(canvas.fill_polygon(circle * radius * 0.7 + (x - 0.003, y - 0.004), 0.004), _LIGHT, 0.8)
+    canvas.shade(canvas.fill_polygon(move(circle * radius * 1.35, x, y + 0.006), 0.006), 0.6)
+    canvas.paint(canvas.fill_polygon(move(circle * radius, x, y)), (112, 122, 136))
+    canvas.paint(
+        canvas.fill_polygon(move(circle * radius * 0.7, x - 0.003, y - 0.004), 0.004), _LIGHT, 0.8
+    )
     tilt = np.array([[-0.6, -0.35], [0.6, 0.35]]) * radius
-    canvas.paint(canvas.draw_line(tilt + (x, y), 0.005), _SEAM)
+    canvas.paint(canvas.draw_line(move(tilt, x, y), 0.005), _SEAM)
 
 
-def _draw_helmet(canvas: Canvas, outer: np.ndarray) -> None:
+def _draw_helmet(canvas: Canvas) -> None:
     canvas.rgb[:] = _HELMET
     _, y = canvas.get_places()
     canvas.rgb *= np.clip(1.12 - 0.35 * (y + 0.7), 0.6, 1.2)[..., None]
-    top = bend([(-0.5, -0.22), (-0.4, -0.52), (-0.2, -0.64), (0, -0.675), (0.2, -0.64), (0.4, -0.52), (0.5, -0.22)])
+    top = bend(
+        [
+            (-0.5, -0.22),
+            (-0.4, -0.52),
+            (-0.2, -0.64),
+            (0, -0.675),
+            (0.2, -0.64),
+            (0.4, -0.52),
+            (0.5, -0.22),
+        ]
+    )
     canvas.paint(canvas.draw_line(top, 0.03, 0.012), (120, 146, 182), 0.6)
     stripe = [(-0.055, -0.8), (0.055, -0.8), (0.045, -0.5), (-0.045, -0.5)]
     canvas.paint(canvas.fill_polygon(stripe), (226, 92, 52))
     canvas.paint(canvas.draw_line(stripe, 0.006, closed=True), _SEAM)
-    del outer
 
 
 def _draw_plates(canvas: Canvas) -> None:
@@ -131,7 +148,11 @@ def _draw_plates(canvas: Canvas) -> None:
 
 
 def _draw_forehead(canvas: Canvas) -> None:
-    _plate(canvas, [(-0.13, -0.475), (0.13, -0.475), (0.075, -0.275), (-0.075, -0.275)], (168, 178, 191))
+    _plate(
+        canvas,
+        [(-0.13, -0.475), (0.13, -0.475), (0.075, -0.275), (-0.075, -0.275)],
+        (168, 178, 191),
+    )
     diamond = [(0, -0.425), (0.034, -0.375), (0, -0.325), (-0.034, -0.375)]
     canvas.paint(canvas.fill_polygon(grow(diamond, 0.014)), _SEAM)
     canvas.glow(canvas.fill_polygon(grow(diamond, 0.03), 0.03), (12, 60, 70))
@@ -143,33 +164,37 @@ def _draw_forehead(canvas: Canvas) -> None:
 
 
 def _draw_side(canvas: Canvas, side: float) -> None:
-    def flip(points: object) -> np.ndarray:
-        p = np.asarray(points, np.float32)
-        return p if side < 0 else mirror(p)
-
-    ring = flip(get_points(EYE_RINGS[0]))
+    ring = flip(get_points(EYE_RINGS[0]), side)
     socket = grow(ring, 0.028)
     canvas.shade(canvas.fill_polygon(grow(ring, 0.06), 0.03), 0.75)
     canvas.paint(canvas.fill_polygon(bend(socket, closed=True), 0.006), (96, 106, 120))
     canvas.paint(canvas.draw_line(bend(socket, closed=True), 0.012, 0.003, closed=True), _SEAM)
     # The lids are shutters: pale slats that the dark opening cuts.
     canvas.paint(canvas.fill_polygon(bend(ring, closed=True), 0.01), (128, 138, 152))
-    eye = flip(get_points(EYE_LEFT))
+    eye = flip(get_points(EYE_LEFT), side)
     for share, dark in ((0.40, 0.5), (0.72, 0.5)):
         upper = (1 - share) * eye[:9] + share * _resample(ring, eye[:9])
         canvas.paint(canvas.draw_line(upper, 0.006), _SEAM, dark)
     canvas.paint(canvas.draw_line(np.vstack([eye, eye[:1]]), 0.014, 0.004), _SOCKET, 0.9)
     canvas.paint(canvas.fill_polygon(eye), _SOCKET)
-    brow = flip(get_points(BROW_LEFT))
+    brow = flip(get_points(BROW_LEFT), side)
     _plate(canvas, grow(brow, 0.006), (58, 66, 80))
     # Cheek.
-    _seam(canvas, bend(flip([(-0.125, 0.05), (-0.2, 0.12), (-0.265, 0.235), (-0.255, 0.38), (-0.19, 0.56)])), 0.009)
-    _seam(canvas, bend(flip([(-0.262, 0.25), (-0.35, 0.245), (-0.47, 0.16)])))
+    _seam(
+        canvas,
+        bend(
+            flip(
+                [(-0.125, 0.05), (-0.2, 0.12), (-0.265, 0.235), (-0.255, 0.38), (-0.19, 0.56)], side
+            )
+        ),
+        0.009,
+    )
+    _seam(canvas, bend(flip([(-0.262, 0.25), (-0.35, 0.245), (-0.47, 0.16)], side)))
     for row in range(3):
         start = np.array([-0.43 + 0.012 * row, 0.035 + 0.04 * row])
-        slot = np.array([start, start + (0.11, 0.03)])
-        canvas.paint(canvas.draw_line(flip(slot) + (0, 0.007), 0.017, 0.003), _LIGHT, 0.7)
-        canvas.paint(canvas.draw_line(flip(slot), 0.016), _SEAM)
+        slot = np.array([start, start + np.array([0.11, 0.03])])
+        canvas.paint(canvas.draw_line(move(flip(slot, side), 0, 0.007), 0.017, 0.003), _LIGHT, 0.7)
+        canvas.paint(canvas.draw_line(flip(slot, side), 0.016), _SEAM)
     _bolt(canvas, side * 0.325, 0.36)
 
 
@@ -182,7 +207,14 @@ def _resample(ring: np.ndarray, like: np.ndarray) -> np.ndarray:
 
 
 def _draw_nose(canvas: Canvas) -> None:
-    half = [(-0.05, -0.225), (-0.042, -0.1), (-0.055, 0.02), (-0.092, 0.10), (-0.085, 0.145), (-0.04, 0.165)]
+    half = [
+        (-0.05, -0.225),
+        (-0.042, -0.1),
+        (-0.055, 0.02),
+        (-0.092, 0.10),
+        (-0.085, 0.145),
+        (-0.04, 0.165),
+    ]
     outline = np.vstack([half, mirror(half)[::-1]])
     _plate(canvas, outline, (160, 170, 183))
     ridge = [(-0.02, -0.2), (0.02, -0.2), (0.026, 0.06), (-0.026, 0.06)]
@@ -194,14 +226,29 @@ def _draw_nose(canvas: Canvas) -> None:
 
 def _draw_mouth(canvas: Canvas) -> None:
     lips = get_points(LIPS_OUTER)
-    panel = bend([(-0.235, 0.30), (-0.19, 0.225), (-0.08, 0.21), (0, 0.215), (0.08, 0.21), (0.19, 0.225), (0.235, 0.30),
-                  (0.2, 0.40), (0.1, 0.44), (0, 0.45), (-0.1, 0.44), (-0.2, 0.40)], closed=True)
+    panel = bend(
+        [
+            (-0.235, 0.30),
+            (-0.19, 0.225),
+            (-0.08, 0.21),
+            (0, 0.215),
+            (0.08, 0.21),
+            (0.19, 0.225),
+            (0.235, 0.30),
+            (0.2, 0.40),
+            (0.1, 0.44),
+            (0, 0.45),
+            (-0.1, 0.44),
+            (-0.2, 0.40),
+        ],
+        closed=True,
+    )
     _plate(canvas, panel, (132, 141, 154))
     canvas.shade(canvas.fill_polygon(grow(lips, 0.02), 0.014), 0.6)
     canvas.paint(canvas.fill_polygon(bend(grow(lips, 0.006), closed=True), 0.003), (56, 64, 77))
     upper, low = lips[:11], lips[10:]
-    canvas.paint(canvas.draw_line(upper + (0, 0.016), 0.008, 0.005), (122, 134, 150), 0.8)
-    canvas.paint(canvas.draw_line(low[2:-2] - (0, 0.026), 0.010, 0.006), (122, 134, 150), 0.7)
+    canvas.paint(canvas.draw_line(move(upper, 0, 0.016), 0.008, 0.005), (122, 134, 150), 0.8)
+    canvas.paint(canvas.draw_line(move(low[2:-2], 0, -0.026), 0.010, 0.006), (122, 134, 150), 0.7)
     inner = get_points(LIPS_INNER)
     canvas.paint(canvas.draw_line(inner, 0.008, closed=True), (14, 17, 22))
     for side in (1, -1):
@@ -215,7 +262,5 @@ def _brush(canvas: Canvas) -> None:
     rng = np.random.default_rng(7)
     grain = rng.normal(0, 1, canvas.alpha.shape).astype(np.float32)
     streaks = soften(grain, 0.6)
-    import cv2  # noqa: PLC0415 - only here
-
-    streaks = cv2.blur(streaks, (61, 1)) * 22
+    streaks = np.asarray(cv2.blur(streaks, (61, 1)), np.float32) * 22
     canvas.rgb += np.clip(streaks, -9, 9)[..., None]

@@ -110,9 +110,7 @@ def _create_ring(ring: Ring) -> Values:
     reach = ring.side + (ring.top - ring.side) * top + (ring.jaw - ring.side) * jaw
     outwards = np.stack([x / length, y / length], axis=1) * reach[:, None]
     back = ring.back * (0.35 + 0.65 * np.maximum(top, 1 - top - jaw))
-    return np.asarray(
-        np.column_stack([oval[:, :2] + outwards, oval[:, 2] + back]), np.float32
-    )
+    return np.asarray(np.column_stack([oval[:, :2] + outwards, oval[:, 2] + back]), np.float32)
 
 
 def _join_rings(inner: NDArray[np.int32], outer: NDArray[np.int32]) -> NDArray[np.int32]:

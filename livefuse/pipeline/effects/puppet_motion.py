@@ -18,7 +18,6 @@ from livefuse.pipeline.topology import EYE_LEFT, EYE_RIGHT
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
     Values = NDArray[np.float32]
 
 _POINTS: Final = 468
@@ -158,7 +157,7 @@ def score_rest(upright: Values, pose: Pose) -> float:
     return 4 * measure_gap(upright) + max(0.0, 0.75 - opening) + 2 * (1 - ahead)
 
 
-def move_portrait(  # noqa: PLR0913 - a portrait and what is done to it
+def move_portrait(
     portrait: Values, pose: Pose, motion: Motion, *, expression: float, turn: float
 ) -> tuple[Values, Pose]:
     """Return the portrait's mesh (468, 3) px as the wearer moves, and the move of its head.

@@ -82,7 +82,7 @@ def fit_portrait(size: tuple[int, int], mesh: Values, width: int, height: int) -
 
 
 def _settle(wanted: float, length: float, room: float) -> float:
-    """Return the nearest place to `wanted` that leaves no gap, or the middle when there must be one."""
+    """Return the place nearest to `wanted` that leaves no gap; the middle when one must be."""
     if length <= room:
         return (room - length) / 2
     return min(max(wanted, room - length), 0.0)
