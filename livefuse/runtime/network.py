@@ -86,6 +86,11 @@ class Network:
         is_shared = self.is_stackable and provider != "cpu" and max_batch > 1
         self._batcher = MicroBatcher(self._call, max_batch) if is_shared else None
 
+    @property
+    def has_own_size(self) -> bool:
+        """Whether nothing but the number of rows is free in its inputs."""
+        return all(-1 not in shape[1:] for shape in self.input_shapes)
+
     def run(self, feeds: Feeds, *, expect: Expectation | None = None) -> list[Floats]:
         """Return the outputs in `output_names`' order.
 

@@ -80,6 +80,9 @@ class SessionCache:
     def get(self, name: str, threads: int = 1) -> Network:
         """Return the network `name`, loading it the first time.
 
+        On a card one that takes pictures of one size has run when it is returned, which may take
+        minutes the first time; whoever uses one of free size runs it once in each size.
+
         Raises:
             ModelError: unknown, missing, damaged, or the device asked for does not work.
         """
@@ -96,6 +99,8 @@ class SessionCache:
                 self._registry = load_registry(self._config)
             path = self._registry.verify_model(name)
             network, plan = self._load(self._registry.get_model(name), path, plans)
+            if plan.provider != "cpu" and network.has_own_size:
+                network.warm_up()  # kernels and engines are built here, not in a stream
             self._networks[name, plan] = network
             self.created += 1
             return network

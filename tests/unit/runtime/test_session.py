@@ -6,7 +6,7 @@ import pytest
 
 from livefuse.config import ModelsConfig
 from livefuse.errors import ModelError
-from livefuse.runtime import environment, providers, session
+from livefuse.runtime import binding, environment, network, providers, session
 from livefuse.runtime.providers import describe_runtime
 from livefuse.runtime.registry import find_models_folder
 from livefuse.runtime.session import SessionCache
@@ -30,28 +30,28 @@ def test_each_model_is_loaded_once_for_all_threads(without_nvidia):
     for thread in threads:
         thread.join(20)
     assert len(found) == 4
-    assert len({id(network) for network in found}) == 1
+    assert len({id(one) for one in found}) == 1
     assert cache.created == 1
     cache.get("blazeface_full_192", threads=2)
     assert cache.created == 2
 
 
 def test_a_network_runs_and_names_its_ends(without_nvidia):
-    network = SessionCache(ModelsConfig()).get("centerface")
-    outputs = network.run({network.input_names[0]: np.zeros((1, 3, 64, 96), np.float32)})
+    made = SessionCache(ModelsConfig()).get("centerface")
+    outputs = made.run({made.input_names[0]: np.zeros((1, 3, 64, 96), np.float32)})
     assert [output.shape for output in outputs] == [
         (1, 1, 16, 24),
         (1, 2, 16, 24),
         (1, 2, 16, 24),
         (1, 10, 16, 24),
     ]
-    assert len(network.output_names) == 4
+    assert len(made.output_names) == 4
 
 
 def test_a_wrong_input_is_a_model_error(without_nvidia):
-    network = SessionCache(ModelsConfig()).get("centerface")
+    made = SessionCache(ModelsConfig()).get("centerface")
     with pytest.raises(ModelError, match="inference of centerface failed"):
-        network.run({"no such input": np.zeros((1, 3, 64, 96), np.float32)})
+        made.run({"no such input": np.zeros((1, 3, 64, 96), np.float32)})
 
 
 def test_auto_takes_the_processor_and_says_so(without_nvidia):
@@ -100,6 +100,23 @@ def test_a_device_whose_libraries_do_not_load_is_refused_or_passed_over(monkeypa
     assert SessionCache(ModelsConfig()).get("blazeface_full_192").provider == "cpu"
     with pytest.raises(ModelError, match="cuda was asked for"):
         SessionCache(ModelsConfig(providers="cuda")).get("blazeface_full_192")
+
+
+def test_on_a_card_networks_of_one_size_have_run_when_they_are_returned(monkeypatch):
+    """(C14) the first run is the long one; a processor has nothing to build."""
+    monkeypatch.setattr(session, "list_usable_providers", lambda: ("cuda", "cpu"))
+    real = environment.create_session
+    monkeypatch.setattr(
+        session,
+        "create_session",
+        lambda path, plan, config: real(path, plan._replace(provider="cpu"), config),
+    )
+    monkeypatch.setattr(network, "BoundRunner", lambda made, *_: binding.BoundRunner(made, "cpu"))
+    cache = SessionCache(ModelsConfig(max_batch=4))
+    assert cache.get("facemesh_468").shapes == {((1, 192, 192, 3),)}
+    assert cache.get("dlib_resnet_128").shapes == {((1, 3, 150, 150),), ((4, 3, 150, 150),)}
+    assert cache.get("centerface").shapes == set()
+    assert SessionCache(ModelsConfig(providers="cpu")).get("facemesh_468").shapes == set()
 
 
 def test_asking_for_a_missing_device_prints_nothing(capfd, without_nvidia):
