@@ -26,6 +26,9 @@ _CLOSED_MM: Final = 1.5  # lips nearer than this show no teeth
 _OPEN_MM: Final = 2.5
 _LIP_SPREAD: Final = 392.0  # 2 * 14^2: teeth, tongue and a microphone lie further off
 _FEW: Final = 8
+# Share of the mouth that looks like lips: below the first it is covered, all but some edges.
+_HIDDEN: Final = 0.2
+_SEEN_RISE: Final = 0.25
 _PROFILE: Final = 0.4  # what is left of the tint where half the mouth is guessed
 
 
@@ -58,8 +61,11 @@ def _tint_lips(canvas: Canvas, patch: Patch, luma: Floats, u: Floats, v: Floats)
     mean_u = calm.settle("lips_u", find_median(u[inside]))
     mean_v = calm.settle("lips_v", find_median(v[inside]))
     mean_y = calm.settle("lips_y", find_median(luma[inside]))
+    whole = float(weight.sum())
     weight *= np.exp(((u - mean_u) ** 2 + (v - mean_v) ** 2) * np.float32(-1 / _LIP_SPREAD))
     weight *= _keep_off_skin(canvas, luma, u, v)
+    seen = calm.settle("lips_seen", float(weight.sum()) / whole)
+    weight *= np.float32(min(max((seen - _HIDDEN) / _SEEN_RISE, 0.0), 1.0))
     weight *= np.float32(_PROFILE + (1.0 - _PROFILE) * min(fade_sides(canvas.geometry)))
     target = amounts.colours["lip_color"]
     tint = amounts["lips"]

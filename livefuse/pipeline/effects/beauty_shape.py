@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from livefuse.pipeline.effects.beauty_canvas import multiply_matrices
+from livefuse.pipeline.effects.beauty_canvas import Floats, multiply_matrices
 from livefuse.pipeline.topology import LIPS_OUTER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from livefuse.pipeline.effects.beauty_amounts import Amounts
-    from livefuse.pipeline.effects.beauty_canvas import Floats
     from livefuse.pipeline.effects.beauty_geometry import FaceGeometry
 
 _RIDGE: Final = 0.03
@@ -156,6 +155,13 @@ class Basis(NamedTuple):
     dy: NDArray[np.float64]
 
 
+class Axis(NamedTuple):
+    """Nodes along x or y, coarse px, and what share of a movement is left there. float32 (n,)."""
+
+    places: Floats
+    weights: Floats
+
+
 def create_basis(geometry: FaceGeometry, amounts: Amounts) -> Basis | None:
     """Return the movement that `amounts` ask for, in px of the coarse grid; None: none."""
     parts = [part for part in (_solve_pulls(geometry, amounts), _list_growths(geometry, amounts))
@@ -251,16 +257,25 @@ def _list_growths(geometry: FaceGeometry, amounts: Amounts) -> Basis | None:
     )
 
 
-def compute_field(basis: Basis, x: NDArray[np.float64], y: NDArray[np.float64]) -> Floats:
-    """Return how far places move, float32 (len(y), len(x), 2), at the nodes x and y."""
-    reach = 1.0 / basis.sizes[:, None]
-    off_x = x[None, :] - basis.centres[:, :1]
-    off_y = y[None, :] - basis.centres[:, 1:]
-    along_x = np.exp(-0.5 * (off_x * reach) ** 2)
-    along_y = np.exp(-0.5 * (off_y * reach) ** 2)
-    along_x = np.where(basis.slope_x[:, None], along_x * off_x, along_x)
-    along_y = np.where(basis.slope_y[:, None], along_y * off_y, along_y)
-    both = np.stack([along_x * basis.dx[:, None], along_x * basis.dy[:, None]], axis=2)
-    flat = both.reshape(len(both), -1).astype(np.float32)
-    left = np.ascontiguousarray(along_y.T, np.float32)
-    return multiply_matrices(left, flat).reshape(len(y), len(x), 2)
+def compute_field(basis: Basis, x: Axis, y: Axis) -> Floats:
+    """Return how far places move in x and in y, float32 (2, len(y), len(x)), at the nodes."""
+    reach = (1.0 / basis.sizes[:, None]).astype(np.float32)
+    centres = basis.centres.astype(np.float32)
+    off_x = x.places - centres[:, :1]
+    off_y = y.places - centres[:, 1:]
+    along_x = _fall_off(off_x * reach)
+    along_y = _fall_off(off_y * reach)
+    np.multiply(along_x, off_x, out=along_x, where=basis.slope_x[:, None])
+    np.multiply(along_y, off_y, out=along_y, where=basis.slope_y[:, None])
+    along_x *= x.weights
+    along_y *= y.weights
+    moves = np.stack([basis.dx, basis.dy], axis=1).astype(np.float32)
+    flat = (moves[:, :, None] * along_x[:, None, :]).reshape(len(moves), -1)
+    field = multiply_matrices(np.ascontiguousarray(along_y.T), flat)
+    return np.ascontiguousarray(field.reshape(len(y.places), 2, -1).transpose(1, 0, 2))
+
+
+def _fall_off(distance: Floats) -> Floats:
+    np.multiply(distance, distance, out=distance)
+    distance *= np.float32(-0.5)
+    return np.exp(distance, out=distance)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import cv2
 import numpy as np
 
-from livefuse.pipeline.effects.beauty_shape import compute_field, create_basis
+from livefuse.pipeline.effects.beauty_shape import Axis, compute_field, create_basis
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,41 +47,50 @@ def plan_warp(
     if basis is None:
         return None
     grid = geometry.grid
-    columns, rows = grid.coarse
     cell = 2 * grid.k
     field = compute_field(
-        basis, np.arange(columns, dtype=np.float64), np.arange(rows, dtype=np.float64)
+        basis,
+        _lay_axis(geometry, (grid.x, grid.width, size[0])),
+        _lay_axis(geometry, (grid.y, grid.height, size[1])),
     )
-    field *= (fade * _ramp_at_rim(geometry, size))[..., None]
-    field *= np.float32(cell)
-    moves = field[..., 0] ** 2
-    moves += field[..., 1] ** 2
+    field *= fade * np.float32(cell)
+    moves = field[0] * field[0]
+    moves += field[1] * field[1]
     moving = (moves > np.float32(_STILL_PX**2)).view(np.uint8)
     x, y, width, height = cv2.boundingRect(moving)
     if not width or not height:
         return None
-    inner = field[y : y + height, x : x + width]
-    wider = np.empty((height + 2, width + 2, 2), np.float32)
-    cv2.copyMakeBorder(inner, 1, 1, 1, 1, cv2.BORDER_REPLICATE, dst=wider)
-    nodes_x = (np.arange(x - 1, x + width + 1, dtype=np.float32) + 0.5) * cell - 0.5
-    nodes_y = (np.arange(y - 1, y + height + 1, dtype=np.float32) + 0.5) * cell - 0.5
-    sources = np.empty_like(wider)
-    np.subtract(nodes_x[None, :], wider[..., 0], out=sources[..., 0])
-    np.subtract(nodes_y[:, None], wider[..., 1], out=sources[..., 1])
+    nodes_x = (np.arange(x, x + width, dtype=np.float32) + 0.5) * cell - 0.5
+    nodes_y = (np.arange(y, y + height, dtype=np.float32) + 0.5) * cell - 0.5
+    # What moves less than this is still, so the cell around it may stand for its neighbours.
+    ways = [
+        cv2.copyMakeBorder(way[y : y + height, x : x + width], 1, 1, 1, 1, cv2.BORDER_REPLICATE)
+        for way in field
+    ]
+    sources = np.empty((height + 2, width + 2, 2), np.float32)
+    np.subtract(_widen(nodes_x, cell), ways[0], out=sources[..., 0])
+    np.subtract(_widen(nodes_y, cell)[:, None], ways[1], out=sources[..., 1])
     return Warp(sources, x, y, width, height, math.sqrt(float(moves.max())))
 
 
-def _ramp_at_rim(geometry: FaceGeometry, size: tuple[int, int]) -> Floats:
-    """Return 1 inside, 0 at the region's and the frame's rim, over some millimetres."""
-    grid = geometry.grid
-    reach = _RIM_MM * geometry.mm
-    ramps = []
-    for start, length, end in ((grid.x, grid.width, size[0]), (grid.y, grid.height, size[1])):
-        places = (np.arange(length // (2 * grid.k), dtype=np.float32) + 0.5) * (2 * grid.k)
-        last = min(length, end - start)
-        ramps.append(np.clip(np.minimum(places - grid.k, last - grid.k - places) / reach, 0.0, 1.0))
-    ramp: Floats = ramps[1][:, None] * ramps[0][None, :]
-    return ramp
+def _widen(nodes: Floats, cell: int) -> Floats:
+    """Return evenly spaced `nodes` with one more at either end."""
+    return np.concatenate([nodes[:1] - cell, nodes, nodes[-1:] + cell])
+
+
+def _lay_axis(geometry: FaceGeometry, span: tuple[int, int, int]) -> Axis:
+    """Return the coarse nodes of a span (start, length, the frame's end), px.
+
+    Movement falls to 0 over some millimetres at the region's and the frame's rim.
+    """
+    start, length, end = span
+    cell = 2 * geometry.grid.k
+    nodes = np.arange(length // cell, dtype=np.float32)
+    places = nodes * cell
+    last = min(length, end - start) - cell
+    reach = np.float32(1 / (_RIM_MM * geometry.mm))
+    weights = np.minimum(places, last - places) * reach
+    return Axis(nodes, np.minimum(np.maximum(weights, 0.0), 1.0))
 
 
 def warp_planes(planes: list[npt.NDArray[np.uint8]], warp: Warp, k: int, buffers: Buffers) -> None:

@@ -41,7 +41,7 @@ def test_none_asks_for_nothing_and_natural_for_a_little():
 
 def test_no_look_bends_what_is_behind_the_face():
     """Slim above 0.4 shows on straight lines in the background."""
-    assert max(look.parameters.get("slim", 0.0) for look in list_looks()) <= 0.4
+    assert max(float(look.parameters.get("slim", 0.0)) for look in list_looks()) <= 0.4
 
 
 def test_a_look_is_read_again_each_time_and_given_away():

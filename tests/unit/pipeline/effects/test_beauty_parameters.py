@@ -219,6 +219,7 @@ def find_width(frame, face, values, row):
 
     geometry = measure(frame, face)
     basis = create_basis(geometry, resolve_amounts(values, frame.colour))
+    assert basis is not None
     left, right = geometry.coarse[row[0]], geometry.coarse[row[1]]
     one = np.ones(1, np.float32)
     moves = [
@@ -341,13 +342,13 @@ def test_the_same_look_at_two_sizes_is_the_same_look():
 
 
 def test_measure_face_keeps_its_scale_until_the_face_has_outgrown_it():
-    _, face = get_scene()
-    size = (1280, 720)
+    frame, face = get_scene()
+    size = (frame.width, frame.height)
     middle = face.mesh[168]
-    before = measure_face(face.mesh, size, None)
+    before = measure(frame, face)
     assert before.grid.k == 2
     edge = 54 * 2 * 2**0.5 / before.eyes_px
     for scale, k, fresh in ((0.97 * edge, 2, 2), (1.04 * edge, 2, 4), (1.1 * edge, 4, 4)):
         mesh = (middle + (face.mesh - middle) * scale).astype(np.float32)
-        assert measure_face(mesh, size, before).grid.k == k
-        assert measure_face(mesh, size, None).grid.k == fresh
+        scales = [measure_face(mesh, size, kept) for kept in (before, None)]
+        assert [one and one.grid.k for one in scales] == [k, fresh]

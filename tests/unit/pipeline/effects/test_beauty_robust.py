@@ -46,7 +46,8 @@ def test_a_mirrored_face_is_made_up_as_its_mirror_image(look):
     values = FULL if look == "FULL" else load_look(look)
     frame, face = get_scene()
     made, _ = mirror(make_up(frame, face, values), face)
-    other = make_up(*mirror(frame, face), values)
+    flipped, its_face = mirror(frame, face)
+    other = make_up(flipped, its_face, values)
     y, u, v = differ(made, other)
     grid = measure(frame, face).grid
     part = slice(grid.y, grid.y + grid.height), slice(640 - 150, 640 + 150)

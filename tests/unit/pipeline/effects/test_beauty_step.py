@@ -103,7 +103,9 @@ def test_without_a_ramp_everything_is_at_once():
 def test_several_faces_are_made_up_each():
     frame, face = get_scene()
     other = create_face(face, 2)
-    other.mesh = (face.mesh - face.mesh[168]) * np.float32(0.4) + np.float32([200, 200, 0])
+    other.mesh = (face.mesh - face.mesh[168]) * np.float32(0.4) + np.array(
+        [200, 200, 0], np.float32
+    )
     step = BeautifyStep(BeautifyConfig())
     state = FrameState(copy_frame(frame), create_token({"whiten": 1.0}), 0.1,
                        faces=[create_face(face, 1), other])  # fmt: skip
