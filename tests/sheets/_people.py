@@ -68,8 +68,11 @@ def _draw_brow(paint, upper, lower):
         start = low + (high - low) * random.random() * 0.8
         tip = start + (high - low) * 0.45 + (outwards * 4 * random.random(), 0)
         a, b = (tuple(np.rint(p * 16).astype(int).tolist()) for p in (start, tip))
-        cv2.line(layer, a, b, (0.30, 0.34, 0.40), 1, cv2.LINE_AA, 4)
-    paint *= cv2.GaussianBlur(layer, (0, 0), 0.7)
+        cv2.line(layer, a, b, (0.52, 0.55, 0.60), 1, cv2.LINE_AA, 4)
+    paint *= cv2.GaussianBlur(layer, (0, 0), 0.8)
+    middle = (upper + lower) / 2
+    body = np.vstack([middle + (upper - middle) * 0.8, (middle + (lower - middle) * 0.8)[::-1]])
+    _multiply(paint, [body], (0.56, 0.58, 0.62), 2.4)
 
 
 def _grow(bgr, centre, reach, factor):

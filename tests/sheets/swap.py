@@ -22,7 +22,7 @@ from tests.faces import create_frame_by_bgr, read_bgr
 from tests.sheets._grid import lay_out
 from tests.sheets._people import create_other_person, find_mesh, place_photo, relight
 
-LIGHTS = ("plain", "side", "dim", "cold", "mono", "soft", "noisy")
+LIGHTS = ("plain", "window", "side", "dim", "cold", "mono", "soft", "noisy")
 SIDE = 300  # px of a head
 FRAMES = 20  # until contrast, sharpness and grain have settled
 
@@ -78,7 +78,7 @@ def draw_sheet():
     for degrees in (-30, 40):
         bgr = place_photo(250, (900, 900), roll=np.radians(degrees))
         cells.append(_pair(swapper, bgr, find_mesh(bgr), f"turned {degrees} degrees"))
-    for face_px in (150, 90, 56):
+    for face_px in (400, 150, 90, 56):
         bgr = place_photo(face_px, (900, 900))
         cells.append(_pair(swapper, bgr, find_mesh(bgr), f"{face_px} px wide"))
     return lay_out(cells, 3, 2 * SIDE)
