@@ -61,7 +61,7 @@ def enroll(
     from livefuse.workers.face_reader import FaceReader  # noqa: PLC0415 - loads the pipeline
 
     clock = SystemClock()
-    reader = FaceReader(tree, SessionCache(tree.models), clock)
+    reader = FaceReader(tree, SessionCache(tree.models))
     store = FaceStore(tree.safety, clock, embedder=reader.embedder)
     record = store.enroll(data, consent, check=reader.check, name=name)
     say(

@@ -39,7 +39,7 @@ class Worker:
         self.clock = clock
         self.jobs: dict[str, Job] = {}
         self._sessions = SessionCache(config.models)
-        self._reader = FaceReader(config, self._sessions, clock)
+        self._reader = FaceReader(config, self._sessions)
         self.faces = FaceStore(config.safety, clock, embedder=self._reader.embedder)
 
     def add_job(self, job_id: str, spec: JobSpec) -> Job:

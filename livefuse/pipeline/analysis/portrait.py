@@ -5,6 +5,7 @@ Not for the frame's thread: a large picture takes a second or two.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ from livefuse.geometry import compute_roll
 from livefuse.pipeline.analysis.detect_step import create_detector
 from livefuse.pipeline.analysis.embed import create_embedder
 from livefuse.pipeline.analysis.facemesh import FaceMesh, create_crop_by_box, create_crop_by_mesh
+from livefuse.pipeline.analysis.pose import compute_pose
 from livefuse.pipeline.landmarks import convert_mesh_to_5
 
 if TYPE_CHECKING:
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 _LONG_SIDE_PX: Final = 2048  # more tells nothing new about a face
 _BORDER: Final = 0.5  # of the picture's side, laid round a face that fills it
 _MIN_MESH_SCORE: Final = 0.5
-_MIN_FACE_PX: Final = 40.0
+MIN_FACE_PX: Final = 64
+_MAX_TURN_DEG: Final = 50.0
+_CROP_HINT: Final = "crop the picture so that it shows one face from the front"
 _BYSTANDER: Final = 0.2  # a face smaller than this share of the largest is a detail of the picture
 
 
@@ -64,7 +68,7 @@ def analyse_portrait(
     Detection at full size, the mesh in two passes, the identity from the mesh's points. Any thread.
 
     Raises:
-        RefusedError: no face, more than one, or too small a one, in words for a user.
+        RefusedError: no face, more than one, too small or too far turned; in words for a user.
         ModelError: a network cannot be had or failed.
     """
     frame, scale, seen = _find_single(picture_rgb, sessions, config)
@@ -109,20 +113,21 @@ def _find_single(
     frame, scale = _create_frame(picture_rgb)
     faces = _find_faces(frame, sessions, config)
     if not faces:
-        raise RefusedError(
-            "there is no face in the picture",
-            hint="take one that shows a single face from the front, at least 100 px wide",
-        )
+        raise RefusedError("there is no face in the picture", hint=_CROP_HINT)
     if len(faces) > 1:
+        raise RefusedError(f"there are {len(faces)} faces in the picture", hint=_CROP_HINT)
+    face = faces[0]
+    width = face.detection.box.width * scale
+    if width < MIN_FACE_PX:
         raise RefusedError(
-            f"there are {len(faces)} faces in the picture",
-            hint="cut the picture so that only the face that is meant is left",
-        )
-    width = faces[0].detection.box.width * scale
-    if width < _MIN_FACE_PX:
-        raise RefusedError(
-            f"the face in the picture is only {width:.0f} px wide",
+            f"the face in the picture is {width:.0f} px wide, {MIN_FACE_PX} are needed",
             hint="take a larger picture: 250 px of face or more look best",
+        )
+    turn_deg = math.degrees(max(abs(angle) for angle in compute_pose(face.mesh)[:2]))
+    if turn_deg > _MAX_TURN_DEG:
+        raise RefusedError(
+            f"the face in the picture is turned away by {turn_deg:.0f} degrees",
+            hint="take a picture from the front",
         )
     return frame, scale, faces[0]
 

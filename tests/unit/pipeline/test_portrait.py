@@ -6,6 +6,7 @@ import pytest
 
 from livefuse.config import Config
 from livefuse.errors import RefusedError
+from livefuse.pipeline.analysis import portrait as portrait_module
 from livefuse.pipeline.analysis.portrait import analyse_portrait, embed_picture, find_single_face
 from tests.faces import FACE_CENTRE, FACE_WIDTH_PX, read_picture, share_sessions
 
@@ -36,7 +37,7 @@ def test_a_portrait_is_known_in_px_of_its_picture(portrait):
     assert np.linalg.norm(portrait.embedding) == pytest.approx(1.0, abs=1e-5)
 
 
-@pytest.mark.parametrize("factor", [0.6, 5.0])
+@pytest.mark.parametrize("factor", [0.8, 5.0])
 def test_its_size_changes_nothing(picture_rgb, portrait, factor):
     """Also beyond the size that is looked at, and with odd sides."""
     scaled = cv2.resize(
@@ -69,13 +70,19 @@ def test_two_faces_are_refused_in_words(picture_rgb):
     """(C68)"""
     with pytest.raises(RefusedError, match="2 faces") as refusal:
         analyse(np.hstack([picture_rgb, picture_rgb[:, ::-1]]))
-    assert "cut" in refusal.value.hint
+    assert "crop" in refusal.value.hint
 
 
 def test_a_tiny_face_is_refused_with_its_size(picture_rgb):
     small = cv2.resize(picture_rgb, None, fx=0.4, fy=0.4, interpolation=cv2.INTER_AREA)
     with pytest.raises(RefusedError, match="px wide"):
         analyse(small)
+
+
+def test_a_face_that_is_turned_away_is_refused(picture_rgb, monkeypatch):
+    monkeypatch.setattr(portrait_module, "compute_pose", lambda mesh: (-1.1, 0.0, 0.0))
+    with pytest.raises(RefusedError, match="turned away by 63 degrees"):
+        analyse(picture_rgb)
 
 
 def test_the_box_and_the_vector_can_be_had_alone(picture_rgb, portrait):
