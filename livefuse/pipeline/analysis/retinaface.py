@@ -8,6 +8,7 @@ priors and variances are those of biubug6's Pytorch_Retinaface.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -85,7 +86,7 @@ def decode_priors(outputs: Sequence[Array], size: tuple[int, int], min_score: fl
         ModelError: they are not those of this family, or a number is not finite.
     """
     by_width = {output.shape[-1]: output.reshape(-1, output.shape[-1]) for output in outputs}
-    counts = [(size[0] // s) * (size[1] // s) * _ANCHORS for s in _PRIORS]
+    counts = [ceil(size[0] / s) * ceil(size[1] / s) * _ANCHORS for s in _PRIORS]
     if set(by_width) != {2, 4, 10} or {len(one) for one in by_width.values()} != {sum(counts)}:
         shapes = ", ".join(str(output.shape) for output in outputs)
         raise explain_outputs("the detector", f"outputs of shapes {shapes}")
@@ -111,7 +112,7 @@ def _locate_priors(
     level = np.searchsorted(starts, chosen, side="right") - 1
     cell, anchor = np.divmod(chosen - starts[level], _ANCHORS)
     stride = strides[level]
-    rows, columns = np.divmod(cell, width // stride)
+    rows, columns = np.divmod(cell, -(-width // stride))  # rounded up
     centres = (np.stack([columns, rows], axis=1) + 0.5) * stride[:, None]
     sides = np.array(list(_PRIORS.values()))[level, anchor]
     return centres.astype(np.float32), sides[:, None].astype(np.float32)

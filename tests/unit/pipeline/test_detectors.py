@@ -271,6 +271,33 @@ def test_scrfd_distances_become_boxes_whatever_the_order_of_outputs():
         )
 
 
+@pytest.mark.parametrize("size", [(64, 64), (70, 40)])
+def test_retinaface_offsets_are_from_the_priors(size):
+    """By hand: stride 16, row 1, column 2, the second prior, 128 px wide, about (40, 24)."""
+    per_stride = [2 * -(-size[0] // s) * -(-size[1] // s) for s in (8, 16, 32)]
+    index = per_stride[0] + 2 * (1 * -(-size[0] // 16) + 2) + 1
+    offsets, classes, points = (np.zeros((1, sum(per_stride), n), np.float32) for n in (4, 2, 10))
+    classes[0, index] = [0.1, 0.9]
+    offsets[0, index] = [1.0, -0.5, 5 * np.log(0.5), 5 * np.log(0.25)]
+    points[0, index] = [-1, -1, 1, -1, 0, 0, -1, 1, 1, 1]
+    decoded = decode_priors([points, offsets, classes], size, 0.5)
+    assert decoded.scores == pytest.approx([0.9])
+    centre_x, centre_y = 40 + 12.8, 24 - 6.4
+    box = [centre_x - 32, centre_y - 16, centre_x + 32, centre_y + 16]
+    assert np.allclose(decoded.boxes, [box], atol=1e-3)
+    marks = np.array([[27.2, 11.2], [52.8, 11.2], [40, 24], [27.2, 36.8], [52.8, 36.8]])
+    assert np.allclose(decoded.landmarks5[0], marks, atol=1e-3)
+
+
+def test_yoloface_columns_are_px_whichever_way_they_lie():
+    table = np.zeros((1, 20, 8), np.float32)
+    table[0, :, 3] = [50, 40, 20, 30, 0.8, *(v for i in range(5) for v in (i, 2 * i, 0.9))]
+    for output in (table, table.transpose(0, 2, 1)):
+        decoded = decode_yoloface(output, 0.5)
+        assert np.allclose(decoded.boxes, [[40, 25, 60, 55]])
+        assert np.allclose(decoded.landmarks5[0], [[i, 2 * i] for i in range(5)])
+
+
 @pytest.mark.parametrize("which", range(3))
 def test_numbers_that_are_none_are_an_error_not_an_empty_picture(which):
     outputs = create_levels()
