@@ -32,6 +32,7 @@ _LOG_RATIO: Final = math.log(_RATIO)
 _BUCKETS: Final = 900  # 0.01 ms x 1.02^900: over nine minutes
 _RECENT: Final = 600
 _WAITING: Final = frozenset({"queue"})
+_OUTCOMES: Final = 30
 
 
 class Percentiles(msgspec.Struct, frozen=True):
@@ -140,6 +141,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
     media: dict[str, Any]
     token: dict[str, Any] = msgspec.field(default_factory=dict)
+    rung: str = ""
     networks: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
@@ -153,6 +155,7 @@ class Telemetry:
         self.frames_out = Rate(clock)
         self.latency = Distribution()
         self.steps: dict[str, Distribution] = {}
+        self._failed: deque[bool] = deque(maxlen=_OUTCOMES)
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -178,6 +181,15 @@ class Telemetry:
         if distribution is None:
             distribution = self.steps.setdefault(step, Distribution())
         distribution.add(value_ms)
+
+    def note_outcome(self, *, failed: bool) -> None:
+        """Note whether a step failed on a frame. One writing thread."""
+        self._failed.append(failed)
+
+    def is_degraded(self) -> bool:
+        """Say whether steps failed on half of the last 30 frames or more."""
+        failed = self._failed.copy()
+        return len(failed) == _OUTCOMES and 2 * sum(failed) >= _OUTCOMES
 
     def bottleneck(self) -> str:
         """Name the step with the highest cost in all, or nothing; waiting is nobody's work."""

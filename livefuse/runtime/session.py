@@ -77,6 +77,15 @@ class SessionCache:
             notes=tuple(notes),
         )
 
+    def check_device(self) -> None:
+        """Refuse a device that was asked for by name and is not there; loads no network.
+
+        Raises:
+            ModelError: cause and cure.
+        """
+        if self._config.providers in ("cuda", "tensorrt"):
+            self._list_candidates()
+
     def get(self, name: str, threads: int = 1) -> Network:
         """Return the network `name`, loading it the first time.
 

@@ -51,6 +51,8 @@ class Worker:
         if job_id in self.jobs:
             raise JobError(f"there is a job {job_id!r} already", hint="choose another id")
 
+        if spec.operations:
+            self._sessions.check_device()
         services = Services(
             cover=cover_frame,
             cover_loading=LOADING_COVERS[self.config.pipeline.while_loading],

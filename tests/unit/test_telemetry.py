@@ -113,3 +113,16 @@ def test_a_log_that_nobody_can_take_ends_no_thread(monkeypatch):
         stream.write("what is not shielded fails\n")
     with contextlib.suppress(BrokenPipeError):  # what it could not write is still in it
         stream.close()
+
+
+def test_a_job_whose_steps_keep_failing_is_degraded_until_they_do_not():
+    """(C21)"""
+    telemetry = Telemetry(ManualClock())
+    for _ in range(29):
+        telemetry.note_outcome(failed=True)
+    assert not telemetry.is_degraded()
+    telemetry.note_outcome(failed=True)
+    assert telemetry.is_degraded()
+    for _ in range(16):
+        telemetry.note_outcome(failed=False)
+    assert not telemetry.is_degraded()

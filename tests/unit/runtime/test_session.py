@@ -82,6 +82,17 @@ def test_the_processor_by_request_is_no_fallback(without_nvidia):
     assert cache.statistics().notes == ()
 
 
+@pytest.mark.parametrize("wish", ["auto", "cpu", "cuda", "tensorrt"])
+def test_a_device_is_refused_before_anything_is_loaded(without_nvidia, wish):
+    """(C19)"""
+    cache = SessionCache(ModelsConfig(providers=wish, folder="/nowhere"))
+    if wish in ("auto", "cpu"):
+        cache.check_device()
+    else:
+        with pytest.raises(ModelError, match=f"{wish} was asked for, but this machine shows no"):
+            cache.check_device()
+
+
 @pytest.mark.parametrize("wish", ["cuda", "tensorrt"])
 def test_a_device_that_is_not_there_is_refused_with_cause_and_cure(without_nvidia, wish):
     with pytest.raises(ModelError, match="was asked for, but") as caught:
