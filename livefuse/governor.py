@@ -37,6 +37,7 @@ _QUIET_NS: Final = 30 * NS_PER_S
 _QUEUE_WINDOW_NS: Final = 200 * NS_PER_MS
 _QUEUE_LIMIT_MS: Final = 40.0
 _LATE_FRAMES: Final = 2.0
+_SETTLE_NS: Final = 500 * NS_PER_MS  # the first frames of a stream are slow
 _DEVICE_STAGE: Final = "align"  # runs on all rungs but the last, so it tells how fast the device is
 
 
@@ -60,11 +61,26 @@ class GovernorStatistics(NamedTuple):
 class Governor:
     """One job's ladder. One thread; `rungs` run from everything (0) to the least."""
 
-    def __init__(self, config: GovernorConfig, frame_ms: float) -> None:
-        """`frame_ms` is the time between two frames of the source: the budget of each."""
+    def __init__(
+        self,
+        config: GovernorConfig,
+        frame_ms: float,
+        part_of: Mapping[str, int] | None = None,
+        look_every: int = 3,
+    ) -> None:
+        """`frame_ms` is the time between two frames of the source: the budget of each.
+
+        `part_of` tells which stages share a thread (their costs add up) and which work at the same
+        time on different frames; without it all share one. `look_every`: how often faces are
+        looked for when nothing is spared.
+        """
         self._rungs: Sequence[Rung] = config.rungs
         self._frame_ms = frame_ms
+        self._part_of = part_of or {}
+        self._look_every = look_every
         self._costs: dict[str, float] = {}
+        self._samples: dict[str, int] = {}
+        self._first_ns: int | None = None
         self._rung = 0
         self._over_since_ns: int | None = None
         self._changed_ns: int | None = None
@@ -90,8 +106,11 @@ class Governor:
 
         A stage that did not run is left out of `costs_ms`: `detect` only when the network looked.
         """
-        for stage, cost_ms in costs_ms.items():
-            self._note_cost(stage, cost_ms)
+        if self._first_ns is None:
+            self._first_ns = now_ns
+        if now_ns - self._first_ns >= _SETTLE_NS:
+            for stage, cost_ms in costs_ms.items():
+                self._note_cost(stage, cost_ms)
         self._note_delay(now_ns, queue_delay_ms)
         if self._changed_ns is None:
             self._changed_ns = now_ns
@@ -109,18 +128,23 @@ class Governor:
         return delay_ms + service > _LATE_FRAMES * self._frame_ms
 
     def predict_ms(self, rung: int) -> float:
-        """Return what a frame needs on `rung`, by the averages so far."""
-        return sum(
-            cost * get_share(self._rungs[rung], stage) for stage, cost in self._costs.items()
-        )
+        """Return what a frame needs on `rung` of the busiest thread, by the averages so far."""
+        needs: dict[int, float] = {}
+        for stage, cost in self._costs.items():
+            part = self._part_of.get(stage, 0)
+            share = get_share(self._rungs[rung], stage, self._look_every)
+            needs[part] = needs.get(part, 0.0) + cost * share
+        return max(needs.values(), default=0.0)
 
     def _note_cost(self, stage: str, cost_ms: float) -> None:
         known = self._costs.get(stage)
+        count = self._samples[stage] = self._samples.get(stage, 0) + 1
         if known is None:
             self._costs[stage] = cost_ms
             return
         capped = min(cost_ms, _OUTLIER * max(known, 0.1))
-        new = known + _SMOOTHING * (capped - known)
+        # The first samples count alike: a single slow one must not speak for all.
+        new = known + max(_SMOOTHING, 1 / count) * (capped - known)
         if stage == _DEVICE_STAGE:
             self._follow_device(new / max(known, 0.1))
         self._costs[stage] = new
@@ -172,13 +196,23 @@ class Governor:
             return False
         if now_ns - self._changed_ns < self._wait_ns:
             return False
+        if self._rungs[self._rung].cover_only:
+            return True  # nothing is measured here: only a try can tell
         return self.predict_ms(self._rung - 1) < _UP_AT * self._frame_ms
 
     def _go_up(self, now_ns: int) -> Decision:
+        if self._rungs[self._rung].cover_only:
+            self._forget_costs()
         self._change(now_ns, self._rung - 1)
         self._upgraded_ns = now_ns
         self._upgrades += 1
         return Decision(self._rung, "head_room")
+
+    def _forget_costs(self) -> None:
+        """A try is judged by what it measures, not by what was true when all was given up."""
+        above = self._rungs[self._rung - 1]
+        for stage in [s for s in self._costs if get_share(above, s, self._look_every) > 0.0]:
+            del self._costs[stage], self._samples[stage]
 
     def _change(self, now_ns: int, rung: int) -> None:
         self._rung = rung
@@ -192,10 +226,10 @@ class Governor:
             self._wait_ns = max(self._wait_ns // 2, _UP_AFTER_NS)
 
 
-def get_share(rung: Rung, stage: str) -> float:
-    """Return the part of the frames on which `stage` runs on `rung`."""
+def get_share(rung: Rung, stage: str, look_every: int = 3) -> float:
+    """Return the part of the source's frames on which `stage` runs on `rung`."""
     if rung.cover_only:
         return 0.0
-    if stage == "detect":
-        return 1.0 / rung.detect_every
-    return {"enhance": rung.enhance_share, "swap": rung.swap_share}.get(stage, 1.0)
+    looks = 1.0 / max(rung.detect_every, look_every)
+    share = {"detect": looks, "enhance": rung.enhance_share}.get(stage, 1.0)
+    return share * rung.frame_share

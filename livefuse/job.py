@@ -152,6 +152,7 @@ class Job:
             notes=[*(media.notes if media is not None else ()), *networks.get("notes", ())],
             media=describe_media(media, self.mode, self._stages) if media is not None else {},
             token=msgspec.to_builtins(self._last_token()),
+            rung=load.rung_name if (load := self._stages and self._stages.load) else "",
             networks=networks,
         )
 

@@ -15,8 +15,10 @@ import msgspec
 from livefuse.clock import NS_PER_MS, NS_PER_S, Clock
 from livefuse.errors import JobError, LivefuseError
 from livefuse.frame import TIME_BASE_HZ, Frame, FramePool
+from livefuse.load_control import LoadControl
 from livefuse.packet import Packet, StreamsInfo
 from livefuse.pipeline.conveyor import MAX_PARTS, Conveyor
+from livefuse.pipeline.state import Load
 from livefuse.publish.audio import AudioTrack
 from livefuse.publish.encode import VideoEncoder
 from livefuse.publish.mark import Label, SeiStamp
@@ -89,6 +91,10 @@ class Stages:
         self._label = Label(config.mark)
         self._stamp = SeiStamp(job_id)
         self._has_generated = False
+        self._mode = mode
+        self._config = config
+        self._frame_ms = 1000 / max(media.fps, 1.0)
+        self.load: LoadControl | None = None
         self.faces = 0
         self.last_token: Token | None = None
 
@@ -126,17 +132,36 @@ class Stages:
     def list_loops(self, pipeline: Pipeline, token: TokenCell) -> dict[str, Callable[[], None]]:
         """Return what the threads of these stages run, by name, in the order of a frame's way."""
 
-        def take() -> tuple[Frame, Token]:
-            frame = self._arrived.take()
-            self._observe("queue", frame.arrival_ns)
-            return frame, token.lease(self._clock.epoch_s())
+        def take() -> tuple[Frame, Token, Load]:
+            frame, load = self._take_frame()
+            return frame, token.lease(self._clock.epoch_s()), load
 
         conveyor = Conveyor(pipeline, self._parts, take, self._note_outcome)
+        if self._mode == "live":
+            self.load = LoadControl(
+                self._config.governor,
+                self._frame_ms,
+                conveyor.part_of,
+                self._telemetry,
+                self._config.detect.every_n,
+            )
         loops: dict[str, Callable[[], None]] = {}
         for index in range(self._parts):
             name = "pipeline" if index == 0 else f"pipeline-{index + 1}"
             loops[name] = partial(self._run_part, conveyor, index)
         return loops | {"encode": self.run_encoder, "audio": self.run_audio}
+
+    def _take_frame(self) -> tuple[Frame, Load]:
+        """Wait for the next frame that is to be treated, and what is to be spared on it."""
+        while True:
+            frame = self._arrived.take()
+            self._observe("queue", frame.arrival_ns)
+            if self.load is None:
+                return frame, Load()
+            load = self.load.take((self._clock.now_ns() - frame.arrival_ns) / NS_PER_MS)
+            if load is not None:
+                return frame, load
+            self._drop(frame, "half_rate")
 
     def _run_part(self, conveyor: Conveyor, index: int) -> None:
         """Edit frames in place, oldest first, until the input has ended."""
@@ -150,6 +175,8 @@ class Stages:
     def _note_outcome(self, frame: Frame, outcome: Outcome) -> None:
         for step, took_ms in outcome.steps:
             self._telemetry.observe_step(step, took_ms)
+        if self.load is not None:
+            self.load.note(self._clock.now_ns(), outcome)
         self.faces = len(outcome.faces)
         self.last_token = outcome.token
         if outcome.covered_whole:

@@ -8,13 +8,18 @@ from livefuse.config.values import Positive, Share
 
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A named set of savings. Shares are the part of the frames that a step works on anew."""
+    """A named set of savings.
+
+    `detect_every`: faces are looked for in one of so many frames at most; `light_looks`: never in the
+    larger picture. `enhance_share` is the part of the frames that are enhanced anew, `frame_share`
+    the part that is shown at all.
+    """
 
     name: str
-    detect_every: Positive = 3
+    detect_every: Positive = 1
     light_looks: bool = False
     enhance_share: Share = 1.0
-    swap_share: Share = 1.0
+    frame_share: Share = 1.0
     cover_only: bool = False
 
 
@@ -23,13 +28,12 @@ LADDER = (
     Rung(name="enhance_half", enhance_share=0.5),
     Rung(name="enhance_off", enhance_share=0.0),
     Rung(name="detect_5th", enhance_share=0.0, detect_every=5, light_looks=True),
-    Rung(name="swap_half", enhance_share=0.0, detect_every=5, light_looks=True, swap_share=0.5),
+    Rung(name="frames_half", enhance_share=0.0, detect_every=5, light_looks=True, frame_share=0.5),
     Rung(
         name="cover_only",
         enhance_share=0.0,
         detect_every=5,
         light_looks=True,
-        swap_share=0.0,
         cover_only=True,
     ),
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from livefuse.frame import Frame
-    from livefuse.pipeline.state import FrameState, Outcome
+    from livefuse.pipeline.state import FrameState, Load, Outcome
     from livefuse.pipeline.steps import Pipeline
     from livefuse.token import Token
 
@@ -39,7 +39,7 @@ class Conveyor:
         self,
         pipeline: Pipeline,
         threads: int,
-        take: Callable[[], tuple[Frame, Token]],
+        take: Callable[[], tuple[Frame, Token, Load]],
         give: Callable[[Frame, Outcome], None],
     ) -> None:
         """Use at most `threads` parts. `take` waits for the next frame, `give` has it when done.
@@ -48,7 +48,7 @@ class Conveyor:
         """
         self.parts = min(threads, MAX_PARTS)
         first_ranks = _FIRST_RANKS[self.parts]
-        self._part_of = {
+        self.part_of = {
             name: sum(rank >= first for first in first_ranks) - 1
             for name, rank in OPERATIONS.items()
         }
@@ -70,7 +70,7 @@ class Conveyor:
             while True:
                 state = self._next(index)
                 for name in state.token.operations:
-                    if self._part_of[name] == index:
+                    if self.part_of[name] == index:
                         self._pipeline.run_step(state, name)
                 self._pass_on(index, state)
         finally:
@@ -86,8 +86,7 @@ class Conveyor:
     def _next(self, index: int) -> FrameState:
         if index:
             return self._rings[index - 1].take()
-        frame, token = self._take()
-        return self._pipeline.begin(frame, token)
+        return self._pipeline.begin(*self._take())
 
     def _pass_on(self, index: int, state: FrameState) -> None:
         if index < len(self._rings):

@@ -55,12 +55,17 @@ class EnhanceStep:
             return
         if state.is_cut:
             self.reset()
-        reuse = self._turn % self._config.every_n != 0
-        self._turn += 1
+        reuse = self._is_spared(state)
         chosen = [face for face in state.chosen if not is_covered(state, face)]
         self._shares = {
             face.track.track_id: self._shares.get(face.track.track_id, 0.0) for face in chosen
         }
+        step = 1.0 / _FADE_FRAMES if state.rung.enhance_share else -1.0 / _FADE_FRAMES
+        for track_id, known in self._shares.items():
+            self._shares[track_id] = min(max(known + step, 0.0), 1.0)
+        if not any(self._shares.values()):
+            state.did = "spared" if chosen else "enhanced 0"
+            return
         done = sum(self._enhance(state, face, reuse=reuse) for face in chosen)
         state.did = f"enhanced {done}" + (" as before" if reuse else "")
 
@@ -70,13 +75,18 @@ class EnhanceStep:
         self._turn = 0
         self._enhancer.reset()
 
+    def _is_spared(self, state: FrameState) -> bool:
+        """Say whether this frame shows what the one before gained."""
+        share = state.rung.enhance_share
+        every_n = max(self._config.every_n, round(1 / share) if share else 1)
+        self._turn += 1
+        return state.is_late or (self._turn - 1) % every_n != 0
+
     def _is_on(self, token: Token) -> bool:
         return token.parameters.enable_gfpgan or not self._is_restorer
 
     def _enhance(self, state: FrameState, face: Face, *, reuse: bool) -> bool:
-        track_id = face.track.track_id
-        share = min(1.0, self._shares[track_id] + 1.0 / _FADE_FRAMES)
-        self._shares[track_id] = share
+        share = self._shares[face.track.track_id]
         return self._enhancer.enhance(state, face, self._config.amount * share, reuse=reuse)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from livefuse.config import LADDER, Rung
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +28,9 @@ class FrameState:
 
     `dt_s` is the time since the frame before; `is_cut`: nothing before it shows the same scene.
     `covers`: ellipses (px) within which nothing of the frame is left. `cover_reason` asks for the
-    whole picture to be covered. `source_shown` is the face that a swap or puppet shows. A step says
+    whole picture to be covered. `source_shown` is the face that a swap or puppet shows.
+    `rung` tells what is spared under load, `is_late` that this one frame has no time for more than
+    it must; `has_looked`: the detector ran. A step says
     in `did`, in a few words, what it did.
     `person_mask` is uint8, the whole picture in a smaller size: 255 is person. `is_trial`: a made
     picture before the first frame; whatever may run later is to run now, so that nothing is built
@@ -43,6 +47,9 @@ class FrameState:
     person_mask: NDArray[np.uint8] | None = None
     did: str = ""
     error: str = ""
+    rung: Rung = LADDER[0]
+    is_late: bool = False
+    has_looked: bool = False
     source_shown: str = ""
     started_ns: int = 0
     is_trial: bool = False
@@ -54,12 +61,26 @@ class FrameState:
         return [face for face in self.faces if face.chosen]
 
 
+class Load(NamedTuple):
+    """What the governor says of a frame.
+
+    `change` is a state for its token's log (`downgraded_for_performance`) when the rung has just
+    changed, with the `reason`.
+    """
+
+    rung: Rung = LADDER[0]
+    is_late: bool = False
+    change: str = ""
+    reason: str = ""
+
+
 @dataclass(slots=True, frozen=True)
 class Outcome:
     """What was done to a frame.
 
     `vouched`: every step did its work. `covered_whole`: nothing of the picture can be seen, because
-    of `reason` (`loading`, `lost_face`, `step_failed`, `no_consent`); `error` tells more. `steps`
+    of `reason` (`loading`, `overload`, `lost_face`, `step_failed`,
+    `no_consent`); `error` tells more. `steps`
     are (name, ms). Inside `covers` (px) nothing of the frame is left.
     """
 
@@ -71,6 +92,7 @@ class Outcome:
     reason: str = ""
     error: str = ""
     covers: tuple[Ellipse, ...] = field(default=())
+    has_looked: bool = False
 
 
 class Step(Protocol):

@@ -29,7 +29,7 @@ from livefuse.pipeline.effects.blur import create_blur_step
 from livefuse.pipeline.enhance_step import create_enhance_step
 from livefuse.pipeline.policy import ConsentWatch, HeldPicture
 from livefuse.pipeline.puppet_step import create_puppet_step
-from livefuse.pipeline.state import FrameState, Outcome, Services, Step, StepContext
+from livefuse.pipeline.state import FrameState, Load, Outcome, Services, Step, StepContext
 from livefuse.pipeline.swap_step import create_swap_step
 from livefuse.token import COVERING, GENERATING, OPERATIONS, Token
 
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 _DEFAULT_DT_S: Final = 1 / 30
 _MAX_DT_S: Final = 0.5
 LOADING: Final = "loading"
+OVERLOAD: Final = "overload"
+_LEFT_OUT: Final = frozenset({LOADING, OVERLOAD})
 _LAST_ANALYSIS_RANK: Final = OPERATIONS["identify"]
 
 STEPS: Final[dict[str, Callable[[StepContext], Step]]] = {
@@ -142,16 +144,23 @@ class Pipeline:
             self.run_step(state, name)
         return self.finish(state)
 
-    def begin(self, frame: Frame, token: Token) -> FrameState:
-        """Return the working state of the next frame."""
+    def begin(self, frame: Frame, token: Token, load: Load = Load()) -> FrameState:  # noqa: B008 - immutable
+        """Return the working state of the next frame; `load` says what is to be spared."""
         dt_s = (frame.pts - self._pts) / TIME_BASE_HZ
         self._pts = frame.pts
         state = FrameState(frame, token, dt_s if 0.0 < dt_s <= _MAX_DT_S else _DEFAULT_DT_S)
+        state.rung, state.is_late = load.rung, load.is_late
         state.started_ns = self._clock.now_ns()
+        if load.change:
+            state.token = state.token.update_state(
+                load.change, at=self._clock.epoch_s(), reason=load.reason
+            )
         if token.operations:
             state.error = _fill_planes(frame)
         if token.operations and not self.is_ready:
             state.cover_reason = LOADING
+        if load.rung.cover_only and token.operations:
+            state.cover_reason = state.cover_reason or OVERLOAD
         if not self._consent.holds(token, state.started_ns):
             state.error = "the consent for the source face does not hold any more"
             state.cover_reason = "no_consent"
@@ -159,7 +168,7 @@ class Pipeline:
 
     def run_step(self, state: FrameState, name: str) -> None:
         """Do one operation; after a failure the others are left out. Never raises."""
-        if state.error or state.cover_reason == LOADING:
+        if state.error or state.cover_reason in _LEFT_OUT:
             return
         started_ns = self._clock.now_ns()
         state.did = ""
@@ -190,13 +199,14 @@ class Pipeline:
         state.frame.is_generated = not GENERATING.isdisjoint(operations)
         return Outcome(
             token=state.token,
-            vouched=not state.error and state.cover_reason != LOADING,
+            vouched=not state.error and state.cover_reason not in _LEFT_OUT,
             faces=tuple(face.track for face in state.faces),
             steps=tuple(state.times),
             covered_whole=must_cover,
             reason=state.cover_reason,
             error=state.error,
             covers=state.covers,
+            has_looked=state.has_looked,
         )
 
     def _must_cover(self, state: FrameState) -> bool:

@@ -25,13 +25,17 @@ def create_governor():
 
 def main():
     """Print it."""
-    print(f"{'controller':<14}{'p95':>7}{'p99':>7}{'dropped':>9}{'enhanced':>10}{'flaps/min':>11}")
+    heads = ("p95 ms", "p99 ms", "dropped", "thinned", "enhanced", "flaps/min")
+    print(f"{'controller':<14}" + "".join(f"{head:>11}" for head in heads))
     for name, create in {**CONTROLLERS, "governor": create_governor}.items():
         o = measure(create)
-        print(
-            f"{name:<14}{o.p95_ms:>7.0f}{o.p99_ms:>7.0f}{100 * o.dropped_share:>8.2f}%"
-            f"{100 * o.enhanced_share:>9.1f}%{o.flaps_per_min:>11.2f}"
-        )
+        shares = (o.dropped_share, o.thinned_share, o.enhanced_share)
+        cells = [
+            f"{o.p95_ms:.0f}",
+            f"{o.p99_ms:.0f}",
+            *(f"{100 * share:.2f} %" for share in shares),
+        ]
+        print(f"{name:<14}" + "".join(f"{cell:>11}" for cell in [*cells, f"{o.flaps_per_min:.2f}"]))
 
 
 if __name__ == "__main__":

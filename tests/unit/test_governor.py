@@ -76,6 +76,7 @@ def test_an_upgrade_that_does_not_hold_makes_the_next_one_wait_longer():
 
 def test_a_standing_queue_goes_down_one_rung_whatever_is_predicted():
     run = Run()
+    run.feed(LIGHT, 1)
     run.feed(LIGHT, 0.5, delay_ms=60.0)
     assert run.governor.rung >= 1
     assert run.decisions[0][1] == (1, "queue_delay", True)
@@ -122,7 +123,8 @@ def test_what_is_off_gets_slower_with_the_device():
 def test_each_rung_needs_no_more_than_the_one_above(name):
     index = [rung.name for rung in LADDER].index(name)
     governor = Governor(GovernorConfig(), FRAME_MS)
-    governor.note_frame(1, LIGHT, 0.0)
+    governor.note_frame(0, LIGHT, 0.0)
+    governor.note_frame(NS_PER_S, LIGHT, 0.0)
     assert index == 0 or governor.predict_ms(index) <= governor.predict_ms(index - 1)
 
 
@@ -140,3 +142,30 @@ def test_the_same_calls_give_the_same_decisions(frames):
         assert decision == other.note_frame(index * FRAME_NS, costs, delay)
         assert 0 <= decision.rung < len(LADDER)
     assert one.statistics() == other.statistics()
+
+
+def test_where_nothing_is_measured_a_try_is_made():
+    """On the last rung no step runs: it must come back without costs to judge by."""
+    run = Run()
+    run.feed(dict.fromkeys(LIGHT, 500.0), 5, delay_ms=500.0)
+    assert run.governor.rung == len(LADDER) - 1
+    run.feed(LIGHT, 60)
+    assert run.governor.rung == 0
+
+
+def test_slow_first_frames_change_nothing():
+    run = Run()
+    run.feed(dict.fromkeys(LIGHT, 200.0), 0.2)
+    run.feed(LIGHT, 5)
+    assert run.decisions == []
+
+
+def test_work_that_overlaps_needs_what_its_busiest_thread_needs():
+    parts = {"detect": 0, "align": 0, "swap": 1, "enhance": 1}
+    one = Governor(GovernorConfig(), FRAME_MS)
+    two = Governor(GovernorConfig(), FRAME_MS, parts)
+    for governor in (one, two):
+        governor.note_frame(0, LIGHT, 0.0)
+        governor.note_frame(NS_PER_S, LIGHT, 0.0)
+    assert two.predict_ms(0) == pytest.approx(10.0)
+    assert one.predict_ms(0) > two.predict_ms(0)

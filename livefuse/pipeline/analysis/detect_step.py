@@ -49,7 +49,9 @@ class DetectStep:
         """See `Step.run`."""
         if state.is_trial:
             self._tracker.try_detector(state.frame)
+        self._tracker.spare(state.rung.detect_every, light_only=state.rung.light_looks)
         tracking = self._tracker.update(state.frame)
+        state.has_looked = tracking.detected
         state.faces = [Face(track) for track in tracking.tracks]
         state.is_cut = tracking.cut
         self._selector.choose(state.faces, state.token.parameters, state.dt_s)

@@ -74,6 +74,8 @@ class FaceTracker:
         self._min_score = min_score
         self._light_on_change = light_on_change
         self._full_every_n = full_every_n
+        self._spared_n = 1
+        self._is_light_only = False
         self._frames_since_full = 0
         self._faces: list[FaceState] = []
         self._next_id = 1
@@ -84,6 +86,11 @@ class FaceTracker:
         self._before = self._luma = np.zeros((0, 0), np.uint8)
         self._cells = np.zeros((0, 0), np.float32)
         self._watch = ChangeWatch(config.change_level)
+
+    def spare(self, every_n: int, *, light_only: bool) -> None:
+        """Ask the detector no more often than each `every_n` frames, and lightly (under load)."""
+        self._spared_n = every_n
+        self._is_light_only = light_only
 
     def update(self, frame: Frame) -> Tracking:
         """Return the faces of `frame`; frames come in order, some may be missing.
@@ -154,7 +161,7 @@ class FaceTracker:
         return followed
 
     def _is_due(self, followed: set[int]) -> bool:
-        if self._is_first or self._frames_since >= self._every_n:
+        if self._is_first or self._frames_since >= max(self._every_n, self._spared_n):
             return True
         return any(face.track_id not in followed or face.missed for face in self._faces)
 
@@ -163,7 +170,7 @@ class FaceTracker:
         if self._is_first or any(face.track_id not in followed for face in self._faces):
             return False
         if self._full_every_n:
-            return self._frames_since_full < self._full_every_n
+            return self._is_light_only or self._frames_since_full < self._full_every_n
         return self._light_on_change and not is_due
 
     def _has_newcomer(self, cells: NDArray[np.float32], frame: Frame) -> bool:

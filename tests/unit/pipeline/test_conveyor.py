@@ -10,6 +10,7 @@ from livefuse.clock import SystemClock
 from livefuse.config import Config
 from livefuse.frame import create_frame
 from livefuse.pipeline.conveyor import MAX_PARTS, Conveyor
+from livefuse.pipeline.state import Load
 from livefuse.pipeline.steps import STEPS, Pipeline
 from livefuse.ring import RingClosed
 from livefuse.token import create_token
@@ -66,7 +67,7 @@ def run(frames, parts, token=None, pipeline=None):
     def take():
         if not waiting:
             raise RingClosed
-        return waiting.pop(0), token
+        return waiting.pop(0), token, Load()
 
     conveyor = Conveyor(
         pipeline or create_pipeline(),
@@ -145,7 +146,7 @@ def test_a_part_that_ends_lets_the_others_end(steps):
     def give(frame, outcome):
         raise RingClosed
 
-    conveyor = Conveyor(create_pipeline(), 3, lambda: (frames.pop(0), token), give)
+    conveyor = Conveyor(create_pipeline(), 3, lambda: (frames.pop(0), token, Load()), give)
 
     def work(index):
         with pytest.raises((RingClosed, IndexError)):

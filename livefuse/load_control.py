@@ -1,0 +1,76 @@
+"""Between pipeline and governor: what a frame cost goes in, what is to be spared comes out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from livefuse.governor import Governor
+from livefuse.pipeline.state import Load
+from livefuse.telemetry import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from livefuse.config import GovernorConfig
+    from livefuse.pipeline.state import Outcome
+    from livefuse.telemetry import Telemetry
+
+_DOWN: Final = "downgraded_for_performance"
+_UP: Final = "upgraded_for_performance"
+
+
+class LoadControl:
+    """One job's. The decision is one reference, replaced by the last part, read by the first."""
+
+    def __init__(
+        self,
+        config: GovernorConfig,
+        frame_ms: float,
+        part_of: Mapping[str, int],
+        telemetry: Telemetry,
+        look_every: int,
+    ) -> None:
+        self._governor = Governor(config, frame_ms, part_of, look_every)
+        self._config = config
+        self._telemetry = telemetry
+        self._log = get_logger("governor")
+        self._load = Load(config.rungs[0])
+        self._delay_ms = 0.0
+        self._taken = 0
+        self._change = ("", "")
+
+    @property
+    def rung_name(self) -> str:
+        """The name of the rung that holds."""
+        return self._load.rung.name
+
+    def take(self, age_ms: float) -> Load | None:
+        """Return what is to be spared on the next frame, `age_ms` old; None: leave it out.
+
+        From the thread of the pipeline's first part.
+        """
+        self._delay_ms = age_ms
+        self._taken += 1
+        load = self._load
+        if load.rung.frame_share < 1.0 and self._taken % round(1 / load.rung.frame_share):
+            return None
+        (change, reason), self._change = self._change, ("", "")
+        is_late = self._config.enabled and self._governor.must_skip_enhance(age_ms)
+        return load._replace(is_late=is_late, change=change, reason=reason)
+
+    def note(self, now_ns: int, outcome: Outcome) -> None:
+        """Take what a frame cost and decide for the next. From the last part's thread."""
+        if not self._config.enabled:
+            return
+        costs = dict(outcome.steps)
+        if not outcome.has_looked and "detect" in costs:
+            # Following is cheap and always there; looking is what a rung spares.
+            costs["follow"] = costs.pop("detect")
+        decision = self._governor.note_frame(now_ns, costs, self._delay_ms)
+        if not decision.reason:
+            return
+        rung = self._config.rungs[decision.rung]
+        self._change = (_DOWN if decision.is_downgrade else _UP, f"{decision.reason}: {rung.name}")
+        self._load = Load(rung)
+        self._telemetry.count("downgrades" if decision.is_downgrade else "upgrades")
+        self._log.info("load", rung=rung.name, reason=decision.reason)
