@@ -85,19 +85,19 @@ def import_file(
     for model in registry.list_models():
         if model.sha256 == digest and model.embedded:
             return Brought(file, model, "comes with livefuse already")
+        if digest in model.published:
+            name, file = model.name, model.file
     found = recognise(read_facts(path), registry.list_models(), name, file)
     if found is None:
         return Brought(file, None, "left out: livefuse has no use for it")
-    if found.sha256 and found.sha256 != digest:
-        raise ModelError(
-            f"{file} has SHA-256 {digest}, expected {found.sha256} of {found.name}",
-            hint=f"get it again from {found.source}",
-        )
     acceptance = ask_licence(registry, found, accept)
     replaced = _copy_file(path, registry.folder / found.file, digest)
     size, origin = path.stat().st_size, origin or str(path.resolve())
     note_model(registry, found, digest, size, origin, acceptance)
-    return Brought(file, found, "replaced the one that was there" if replaced else "imported")
+    words = "replaced the one that was there" if replaced else "imported"
+    if found.published and digest not in found.published:
+        words += f"; SHA-256 {digest} is not the published file's"
+    return Brought(file, found, words)
 
 
 def accept_model(registry: ModelRegistry, name: str) -> Installed:

@@ -61,9 +61,9 @@ def pull_model(
             f"{model.name} is not fetched: models.offline is set",
             hint="livefuse models import FILE  works without a network",
         )
-    expected = _find_digest(registry, model, order)
+    expected = _find_digests(registry, model, order)
     own, part = registry.folder / model.file, registry.folder / f".{model.file}.part"
-    if own.is_file() and compute_sha256(own) == expected:
+    if own.is_file() and compute_sha256(own) in expected:
         brought = import_file(registry, own, accept, name=model.name, file=model.file)
         return brought._replace(words="there already")
     url = _find_url(model, config, order)
@@ -92,17 +92,21 @@ def _find_url(model: Model, config: ModelsConfig, order: Order) -> str:
     return url
 
 
-def _find_digest(registry: ModelRegistry, model: Model, order: Order) -> str:
-    known = registry.get_installed(model.name)
-    digest = (order.sha256 or model.sha256 or (known.sha256 if known else "")).lower()
-    if not digest:
+def _find_digests(registry: ModelRegistry, model: Model, order: Order) -> tuple[str, ...]:
+    """Return what the file's SHA-256 may be: the one asked for, else those that are known."""
+    if order.sha256:
+        digest = order.sha256.lower()
+        if len(digest) != _DIGEST_LENGTH or set(digest) - set("0123456789abcdef"):
+            raise ModelError("--sha256 is not a SHA-256", hint="it has 64 digits 0-9 and a-f")
+        return (digest,)
+    row = registry.get_installed(model.name)
+    known = (*model.published, *((row.sha256,) if row else ()))
+    if not known:
         raise ModelError(
             f"the SHA-256 of {model.name} is not known",
             hint="give the one that its publisher names with --sha256",
         )
-    if len(digest) != _DIGEST_LENGTH or set(digest) - set("0123456789abcdef"):
-        raise ModelError("--sha256 is not a SHA-256", hint="it has 64 digits 0-9 and a-f")
-    return digest
+    return known
 
 
 def _fetch(url: str, part: Path, progress: Progress) -> None:
@@ -149,13 +153,13 @@ def _receive(url: str, part: Path, have: int, progress: Progress) -> None:
         raise OSError(f"it ended after {done} of {total} bytes")
 
 
-def _check_digest(part: Path, expected: str, url: str) -> None:
+def _check_digest(part: Path, expected: tuple[str, ...], url: str) -> None:
     digest = compute_sha256(part)
-    if digest == expected:
+    if digest in expected:
         return
     kept = part.with_suffix(".rejected")
     part.replace(kept)
     raise ModelError(
-        f"what {redact_url(url)} gave has SHA-256 {digest}, expected {expected}",
+        f"what {redact_url(url)} gave has SHA-256 {digest}, expected {' or '.join(expected)}",
         hint=f"it is kept as {kept}; try again, or ask its publisher for the digest",
     )

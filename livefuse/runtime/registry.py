@@ -28,6 +28,7 @@ MANIFEST: Final = "manifest.toml"
 Task = Literal[
     "detect", "align", "identify", "swap", "enhance", "mask", "background", "convert", "text"
 ]
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 FileName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
 
 
@@ -39,8 +40,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     means any multiple of 32. The network is given (x / 255 - mean) / std of RGB where it is fed
     pictures; `template` names the landmark template its crop is aligned to. `needs` are models
     that it cannot work without, `aliases` the names its file has elsewhere. `restricted`: its
-    licence must be accepted first. `sha256` and `bytes` may be unknown ("" and 0) for files that
-    users bring. `url` is where `models pull` finds the file, when a user wrote one there.
+    licence must be accepted first. `sha256` and `bytes` must be met; they are unknown ("" and 0)
+    for files that users bring, whose `published` digests only tell what a file is. `url` is where
+    `models pull` finds the file, when a user wrote one there.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     std: tuple[float, ...] = (1.0, 1.0, 1.0)
     needs: tuple[str, ...] = ()
     aliases: tuple[FileName, ...] = ()
+    published: tuple[Sha256, ...] = ()
     embedded: bool = False
     restricted: bool = False
     normalisation: str = ""

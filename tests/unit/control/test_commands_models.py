@@ -59,7 +59,8 @@ def test_import_says_what_the_file_became(type_models, tmp_path):
     path = save_standin("yunet_2023_mar", tmp_path, "download.onnx")
     code, said, complained = type_models("import", str(path))
     assert (code, complained) == (0, "")
-    assert said == "download.onnx: yunet_2023_mar (detect), MIT, imported\n"
+    assert said.startswith("download.onnx: yunet_2023_mar (detect), MIT, imported; SHA-256 ")
+    assert "not the published" in said
 
 
 def test_several_files_are_imported_and_named_one_by_one(type_models, tmp_path):

@@ -8,7 +8,7 @@ from livefuse.config import ModelsConfig
 from livefuse.errors import ModelError
 from livefuse.runtime.install import accept_model, import_path
 from livefuse.runtime.installed import INSTALLED, read_installed
-from livefuse.runtime.registry import ModelRegistry, load_registry
+from livefuse.runtime.registry import ModelRegistry, compute_sha256, load_registry
 from livefuse.runtime.session import SessionCache
 from tests.standins import install_standins, save_standin
 from tests.unit.runtime.test_recognise import KNOWN, build
@@ -176,6 +176,21 @@ def test_an_embedded_file_is_known_by_its_digest(registry):
     (brought,) = bring(registry, registry.folder / "centerface.onnx", refuse)
     assert "already" in brought.words
     assert registry.get_installed("centerface") is None
+
+
+def test_a_published_digest_tells_what_a_file_is_whatever_its_name(registry, tmp_path):
+    path = save_standin("scrfd_2.5g", tmp_path, "download (3).onnx")
+    with pytest.raises(ModelError, match="--name"):
+        bring(registry, path)
+    manifest = registry.folder / "manifest.toml"
+    row = 'name = "scrfd_2.5g"\n'
+    known = f'{row}published = ["{compute_sha256(path)}"]\n'
+    manifest.write_text(manifest.read_text("utf-8").replace(row, known), "utf-8")
+    (brought,) = bring(ModelRegistry(registry.folder), path)
+    assert brought.model.name == "scrfd_2.5g"
+    assert brought.words == "imported"
+    (other,) = bring(registry, save_standin("det_10g", tmp_path))
+    assert "is not the published file's" in other.words
 
 
 def test_another_file_in_its_place_is_said(registry, tmp_path):
