@@ -19,7 +19,7 @@ from livefuse.pipeline.effects.avatar_paint import (
     move,
 )
 from livefuse.pipeline.effects.avatar_render import Drawing
-from livefuse.pipeline.effects.avatar_shape import LEFT, TEXTURE_PX, TOP, Ring, create_shape
+from livefuse.pipeline.effects.avatar_shape import LEFT, TEXTURE_PX, TOP, Ear, Ring, create_shape
 from livefuse.pipeline.topology import EYE_LEFT, LIPS_INNER, LIPS_OUTER, OVAL
 
 _ORANGE: Final = (226, 124, 46)
@@ -44,20 +44,22 @@ _EYE: Final = EyeStyle(
     glint=1.0,
     slit=0.45,
 )
-# Left ear: the middle of its foot, then round from the outer foot over the tip to the inner foot.
-_EAR: Final = np.array(
-    [
-        (-0.31, -0.56, -0.10),
-        (-0.50, -0.36, 0.02),
-        (-0.535, -0.62, 0.03),
-        (-0.50, -0.86, 0.04),
-        (-0.445, -1.05, 0.03),
-        (-0.32, -0.90, -0.02),
-        (-0.20, -0.76, -0.08),
-        (-0.09, -0.60, -0.14),
-    ],
-    np.float32,
+_EAR: Final = Ear(
+    feet=(162, 21, 54, 103, 67, 109),
+    middle=(-0.41, -0.72, -0.04),
+    rim=(
+        (-0.18, -0.84, -0.08),
+        (-0.31, -1.00, -0.02),
+        (-0.44, -1.11, 0.03),
+        (-0.55, -1.00, 0.04),
+        (-0.60, -0.74, 0.04),
+    ),
 )
+# The left ear as drawn: from the outer foot over the tip to the inner one.
+_EAR_LINE: Final = (
+    (-0.485, -0.37), (-0.52, -0.61), (-0.487, -0.845), (-0.435, -1.025), (-0.32, -0.885),
+    (-0.208, -0.75), (-0.11, -0.60), (-0.2, -0.4),
+)  # fmt: skip
 
 
 def draw_fox() -> Drawing:
@@ -83,8 +85,7 @@ def draw_fox() -> Drawing:
 
 
 def _draw_ear(canvas: Canvas, side: float) -> None:
-    foot = _EAR[0]
-    outline = bend(flip(foot + (_EAR[1:] - foot) * (0.93, 0.95, 1), side), steps=8)
+    outline = bend(flip(_EAR_LINE, side), steps=8)
     canvas.show(canvas.fill_polygon(outline, 0.002))
     canvas.paint(canvas.fill_polygon(outline, 0.004), _RUST)
     tip = flip([(-0.56, -0.80), (-0.46, -1.09), (-0.30, -0.88), (-0.42, -0.84)], side)

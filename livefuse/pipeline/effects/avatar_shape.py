@@ -7,6 +7,7 @@ the points of its oval, so that it goes along with jaw and brow.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -40,6 +41,18 @@ class Ring(NamedTuple):
     back: float
 
 
+class Ear(NamedTuple):
+    """The left one of two ears that grow out of the outermost ring; face widths.
+
+    `feet` are points of the oval, whose places on that ring the ear stands on, the outer first;
+    `rim` goes from the inner foot over the tip to the outer one, `middle` lies between.
+    """
+
+    feet: tuple[int, ...]
+    middle: tuple[float, float, float]
+    rim: tuple[tuple[float, float, float], ...]
+
+
 @dataclass(slots=True, frozen=True, eq=False)
 class Shape:
     """A mesh larger than the face. `rest` float32 (n, 3) face widths, the first 468 canonical.
@@ -68,12 +81,8 @@ def to_texture(points: Values) -> Values:
     )
 
 
-def create_shape(rings: tuple[Ring, ...], ears: tuple[Values, ...] = ()) -> Shape:
-    """Return the face with `rings` around it, the inner first.
-
-    Each ear is float32 (k, 3) face widths: a fan around its first point, the others in order; the
-    right one mirrors the left one given.
-    """
+def create_shape(rings: tuple[Ring, ...], ears: tuple[Ear, ...] = ()) -> Shape:
+    """Return the face with `rings` around it, the inner first, and each ear on both sides."""
     points: list[Values] = [np.asarray(CANONICAL)]
     anchors: list[int] = []
     triangles: list[NDArray[np.int32]] = [np.asarray(TRIANGLES)]
@@ -87,12 +96,14 @@ def create_shape(rings: tuple[Ring, ...], ears: tuple[Values, ...] = ()) -> Shap
     for ear in ears:
         for side in (1, -1):
             first = 468 + len(anchors)
-            place = ear * np.array([side, 1, 1], np.float32)
-            points.append(place)
-            nearest = np.linalg.norm(CANONICAL[OVAL, :2] - place[:, :2].mean(axis=0), axis=1)
-            anchors += [int(OVAL[int(nearest.argmin())])] * len(ear)
-            around = [(first, first + i, first + i + 1) for i in range(1, len(ear) - 1)]
-            triangles.append(np.array(around, np.int32))
+            feet = [OVAL.tolist().index(point) * side % len(OVAL) for point in ear.feet]
+            places = np.array([ear.middle, *ear.rim], np.float32)
+            points.append(places * np.array([side, 1, 1], np.float32))
+            anchors += [int(OVAL[feet[len(feet) // 2]])] * len(places)
+            round_it = [*range(first + 1, first + len(places)), *inner[feet].tolist()]
+            round_it.append(round_it[0])
+            fan = [(first, one, other) for one, other in itertools.pairwise(round_it)]
+            triangles.append(np.array(fan, np.int32))
     rest = np.concatenate(points).astype(np.float32)
     return Shape(
         rest, np.array(anchors, np.int32), _turn(np.concatenate(triangles), rest), to_texture(rest)
