@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from livefuse.pipeline.effects.beauty_canvas import multiply_matrices
+from livefuse.pipeline.effects.beauty_masks import ORDINARY_U, ORDINARY_V
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from livefuse.pipeline.effects.beauty_amounts import Yuv
     from livefuse.pipeline.effects.beauty_canvas import Canvas, Floats
     from livefuse.pipeline.effects.beauty_geometry import FaceGeometry
+    from livefuse.pipeline.effects.beauty_masks import SkinTone
 
 _PAINT_LUMA: Final = 150.0  # of the skin that the amounts were made for
 _CHANNELS: Final = 5
@@ -199,7 +201,16 @@ def _add_paints(canvas: Canvas, palette: _Palette) -> None:
 
 def _aim(canvas: Canvas, colour: Yuv, share: float) -> tuple[float, float]:
     """Return the way from the skin's chroma to `colour`'s, times `share`."""
-    return share * (colour[1] - canvas.tone.u), share * (colour[2] - canvas.tone.v)
+    u, v = light_colour(canvas.tone, colour)
+    return share * (u - canvas.tone.u), share * (v - canvas.tone.v)
+
+
+def light_colour(tone: SkinTone, colour: Yuv) -> tuple[float, float]:
+    """Return the chroma of `colour` under the face's light: a club's moves it as it moves skin."""
+    return (
+        colour[1] + tone.cast * (tone.u - ORDINARY_U),
+        colour[2] + tone.cast * (tone.v - ORDINARY_V),
+    )
 
 
 def fade_sides(geometry: FaceGeometry) -> tuple[float, float]:

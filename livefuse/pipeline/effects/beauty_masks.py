@@ -45,8 +45,11 @@ _OUTLINE: Final = np.concatenate([OVAL[::4], [33, 133, 263, 362, 61, 291, 0, 17,
 # Mean distance of a region's chroma from grey: below the first a black-and-white picture.
 _GREY: Final = 0.8
 _COLOURFUL: Final = 2.0
-# Distance of skin from grey at which the light is coloured: fixed targets of colour end there.
-_CAST: Final = (30.0, 45.0)
+# Chroma of ordinary skin in ordinary light, and the distances from it at which the light must be
+# coloured: fixed targets of colour fade out between them.
+ORDINARY_U: Final = 113.0
+ORDINARY_V: Final = 148.0
+_CAST: Final = (24.0, 40.0)
 
 
 class SkinTone(NamedTuple):
@@ -110,7 +113,7 @@ def measure_tone(
         spread_u=spread_u,
         spread_v=spread_v,
         colourful=_rise(_measure_chroma(yuv), _GREY, _COLOURFUL),
-        cast=_rise(max(abs(u - 128), abs(v - 128)), *_CAST),
+        cast=_rise(max(abs(u - ORDINARY_U), abs(v - ORDINARY_V)), *_CAST),
         lids=1.0,
     )
     lids = np.sort(found[:, len(_SAMPLES) :], axis=1)[:, _LID_MIDDLE].sum(axis=1) / 2

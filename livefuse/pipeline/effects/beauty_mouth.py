@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from livefuse.pipeline.effects.beauty_canvas import blur_box, clip
-from livefuse.pipeline.effects.beauty_makeup import fade_sides
+from livefuse.pipeline.effects.beauty_makeup import fade_sides, light_colour
 from livefuse.pipeline.effects.beauty_patch import (
     add_chroma,
     cut_patch,
@@ -79,7 +79,8 @@ def _tint_lips(canvas: Canvas, patch: Patch, luma: Floats, u: Floats, v: Floats)
     detail[patch.box] += change
     if tint > 0.0:
         weight *= np.float32(0.66 * tint * tone.colourful)
-        add_chroma(canvas, patch, weight * (target[1] - u), weight * (target[2] - v))
+        to_u, to_v = light_colour(tone, target)
+        add_chroma(canvas, patch, weight * (to_u - u), weight * (to_v - v))
 
 
 def _keep_off_skin(canvas: Canvas, luma: Floats, u: Floats, v: Floats) -> Floats:

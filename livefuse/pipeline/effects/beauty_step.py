@@ -12,6 +12,7 @@ from livefuse.pipeline.effects.beauty_amounts import (
 )
 from livefuse.pipeline.effects.beauty_painter import BeautyPainter
 from livefuse.pipeline.effects.beauty_sitter import Sitter
+from livefuse.token import COVERING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +55,9 @@ class BeautifyStep:
         self._follow(state)
         if amounts.is_nothing:
             state.did = "nothing asked"
+            return
+        if state.cover_reason and not COVERING.isdisjoint(state.token.operations):
+            state.did = "left to the whole cover"
             return
         painted = 0
         for face in state.chosen:

@@ -100,6 +100,20 @@ def test_without_a_ramp_everything_is_at_once():
     assert run(step, [create_face(face, 1)], NATURAL)[0] == pytest.approx(whole, rel=0.05)
 
 
+def test_a_picture_that_will_be_covered_whole_is_left_to_the_cover():
+    """A job that only beautifies covers nothing, so a lost face must not make the others blink."""
+    frame, face = get_scene()
+    for operations, done in (
+        (("detect", "align", "beautify", "blur"), "left to the whole cover"),
+        (("detect", "align", "beautify"), "beautified 1"),
+    ):
+        token = create_token(NATURAL, operations)
+        state = FrameState(copy_frame(frame), token, 0.1, faces=[create_face(face, 1)])
+        state.cover_reason = "lost_face"
+        BeautifyStep(BeautifyConfig()).run(state)
+        assert state.did == done
+
+
 def test_several_faces_are_made_up_each():
     frame, face = get_scene()
     other = create_face(face, 2)
