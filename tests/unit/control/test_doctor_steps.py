@@ -3,6 +3,7 @@
 import pytest
 
 from livefuse.config import Config, DetectConfig, IngestConfig
+from livefuse.control import doctor_steps
 from livefuse.control.doctor_steps import StepTime, StepTimer, check_steps, describe_times
 from livefuse.errors import ModelError
 from livefuse.pipeline import steps
@@ -48,9 +49,25 @@ def test_the_slowest_is_named_with_the_rate_that_all_allow():
 
 
 def test_a_rate_that_is_no_fun_is_a_warning_with_a_way_out():
-    check = describe_times("steps", [StepTime("swap", 300.0, 400.0)], (640, 360))
+    times = [StepTime("align", 500.0, 600.0), StepTime("swap", 300.0, 400.0)]
+    check = describe_times("steps", times, (640, 360))
     assert check.level == "warning"
-    assert "swap" in check.cure
+    assert check.text.startswith("align is the slowest")
+    assert check.cure.startswith("leave swap out")  # which is what needs align
+
+
+def test_slow_steps_are_timed_a_few_seconds_and_no_more(only, monkeypatch):
+    class Slow(FakeStep):
+        ran = 0
+
+        def run(self, state):
+            self.ran += 1
+
+    slow = Slow()
+    only(detect=slow)
+    monkeypatch.setattr(doctor_steps, "_MAX_S", 0)
+    assert len(StepTimer(SMALL, rounds=50).measure(("detect",))) == 1
+    assert slow.ran == 1 + 3  # a trial, and the fewest that say something
 
 
 def test_real_steps_are_timed_each_round():
