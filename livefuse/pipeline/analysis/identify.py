@@ -127,6 +127,8 @@ class IdentifyStep:
         pause = self._config.every_n
         if followed.looks < len(_SOON):
             pause = min(pause, _SOON[followed.looks])
+        if followed.doubts:
+            pause = min(pause, _REST_FRAMES)
         need = followed.frames_since / pause
         if need < 1.0 and followed.frames_since >= _REST_FRAMES:
             return 1.0 if _rate(face) > _BETTER * followed.quality else need

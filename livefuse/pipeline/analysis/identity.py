@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MAX_WEIGHT: Final = 8.0  # older looks fade: a mean of about so many good ones
 _FOUNDED: Final = 0.35  # a look of less quality adds little and casts no doubt
-_DOUBTS: Final = 2  # looks in a row that must disagree
+_DOUBTS: Final = 2  # looks in a row that must disagree, at least
 _PATIENCE_S: Final = 0.5
 _AHEAD: Final = 0.25  # of what is between `same` and 1: another name must be nearer by that
 
@@ -115,6 +115,7 @@ class Followed:
     person: Person
     looks: int = 0
     doubts: int = 0
+    doubt_s: float = 0.0
     frames_since: int = 0
     since_s: float = 0.0
     quality: float = 0.0
@@ -160,14 +161,13 @@ class People:
         if person.mean is None:
             followed.person = person = self._welcome(person, vector)
         elif person.compare(vector) < self._likeness.keep:
-            if quality < _FOUNDED:
+            if quality < _FOUNDED or followed.is_crowded:
+                return  # of two faces on top of one another nobody knows whose is seen
+            resolved = self._resolve(followed, vector, passed_s)
+            if resolved is None:
                 return
-            followed.doubts += 1
-            if followed.doubts < _DOUBTS:
-                followed.is_urgent = True
-                return
-            person = self._resolve(followed, vector)
-        followed.doubts = 0
+            person = resolved
+        followed.doubts, followed.doubt_s = 0, 0.0
         person.add(vector, quality)
         person.name_by(gallery, self._likeness, passed_s)
 
@@ -190,18 +190,30 @@ class People:
         self._absent.remove(best)
         return best
 
-    def _resolve(self, followed: Followed, vector: Vector) -> Person:
-        """Find out whom a track shows since it no longer shows its person; return them."""
+    def _resolve(self, followed: Followed, vector: Vector, passed_s: float) -> Person | None:
+        """Find out whom a track shows since it seems not to show its person; None: not sure yet.
+
+        Somebody who is known takes two looks; a stranger half a second more of them, since a hand
+        or another head before a face makes a stranger of everyone.
+        """
+        followed.doubt_s += passed_s if followed.doubts else 0.0
+        followed.doubts += 1
+        if followed.doubts < _DOUBTS:
+            followed.is_urgent = True
+            return None
+        before = followed.person
         others = [other for other in self.tracks.values() if other is not followed]
         twin = max(others, key=lambda other: other.person.compare(vector), default=None)
         if twin is not None and twin.person.compare(vector) >= self._likeness.same:
-            followed.person, twin.person = twin.person, followed.person
-            followed.quality = twin.quality = 0.0
-            twin.doubts, twin.is_urgent = 0, True
-            return followed.person
-        before, newcomer = followed.person, Person(self._next_number)
-        followed.person = self._welcome(newcomer, vector)
-        self._next_number += followed.person is newcomer
-        self._part(before)
+            followed.person, twin.person = twin.person, before
+            twin.doubts, twin.quality, twin.is_urgent = 0, 0.0, True
+        else:
+            newcomer = Person(self._next_number)
+            found = self._welcome(newcomer, vector)
+            if found is newcomer and followed.doubt_s < _PATIENCE_S:
+                return None
+            self._next_number += found is newcomer
+            followed.person = found
+            self._part(before)
         followed.quality = 0.0
         return followed.person
