@@ -10,6 +10,7 @@ from tests.unit.pipeline.effects.beauty import (
     FULL,
     copy_frame,
     differ,
+    get_close_scene,
     get_scene,
     make_up,
     measure,
@@ -26,7 +27,7 @@ def get_points(face, indices):
 
 def get_change(values, indices, plane="y"):
     """Return the mean change of a plane at mesh points."""
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     made = make_up(frame, face, values)
     points = get_points(face, indices)
     if plane != "y":
@@ -36,14 +37,14 @@ def get_change(values, indices, plane="y"):
 
 @pytest.mark.parametrize("name", AMOUNTS)
 def test_nothing_asked_is_the_input_bit_for_bit(name):
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     row = PARAMETERS[name]
     assert (make_up(frame, face, {name: row.default}).buffer == frame.buffer).all()
 
 
 @pytest.mark.parametrize("master", ["strength", "all three"])
 def test_masters_at_nothing_are_the_input_bit_for_bit(master):
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     masters = dict.fromkeys(("skin", "shape", "makeup") if " " in master else (master,), 0.0)
     assert (make_up(frame, face, FULL | masters).buffer == frame.buffer).all()
 
@@ -52,7 +53,7 @@ def test_masters_at_nothing_are_the_input_bit_for_bit(master):
     ("master", "kinds"), [("skin", {"skin", "tone"}), ("shape", {"shape"}), ("makeup", {"makeup"})]
 )
 def test_a_master_scales_its_own_kinds_only(master, kinds):
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     without = {n: v for n, v in FULL.items() if PARAMETERS[n].kind not in kinds}
     assert (
         make_up(frame, face, FULL | {master: 0.0}).buffer == make_up(frame, face, without).buffer
@@ -66,7 +67,7 @@ def test_a_master_scales_its_own_kinds_only(master, kinds):
 
 @pytest.mark.parametrize("name", AMOUNTS)
 def test_every_parameter_does_something_and_nothing_outside_its_region(name):
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     values = {name: 0.8} if name != "texture" else {"smooth": 0.8, "texture": 0.2}
     made = make_up(frame, face, values)
     assert (made.buffer != frame.buffer).any()
@@ -81,7 +82,7 @@ def test_every_parameter_does_something_and_nothing_outside_its_region(name):
 
 def test_all_together_end_softly_within_the_region():
     """(C65) What is changed ends before the region does: no rim to be seen."""
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     made = make_up(frame, face, FULL)
     grid = measure(frame, face).grid
     rim = np.zeros(frame.y.shape, bool)
@@ -128,7 +129,7 @@ def draw_mask(frame, polygons):
 
 
 def test_lipstick_stays_on_the_lips():
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     made = make_up(frame, face, {"lips": 1.0})
     lips = draw_mask(frame, [get_points(face, LIPS_OUTER)])
     import cv2
@@ -143,7 +144,7 @@ def test_lipstick_stays_on_the_lips():
 
 
 def test_teeth_get_whiter_and_a_closed_mouth_does_not():
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     inner = draw_mask(frame, [get_points(face, LIPS_INNER)])
     teeth = (frame.y > 150) & inner
     made = make_up(frame, face, {"teeth": 1.0})
@@ -157,7 +158,7 @@ def test_teeth_get_whiter_and_a_closed_mouth_does_not():
 
 
 def test_the_white_of_the_eyes_gains_and_the_iris_keeps_its_dark():
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     eye = draw_mask(frame, [get_points(face, EYE_LEFT)])
     made = make_up(frame, face, {"eye_bright": 1.0})
     change = made.y.astype(int) - frame.y
@@ -170,7 +171,7 @@ def test_the_white_of_the_eyes_gains_and_the_iris_keeps_its_dark():
 
 
 def test_the_liner_lies_on_the_upper_lid_only():
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     made = make_up(frame, face, {"liner": 1.0})
     change = made.y.astype(int) - frame.y
     assert change.max() <= 0
@@ -185,7 +186,7 @@ def test_smoothing_takes_blotches_and_keeps_pores():
     """Bounds of facts-beauty section 3: .91 of the pore band, .66 of the blemish band stay."""
     import cv2
 
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     noise = np.random.default_rng(5)
     grainy = copy_frame(frame)
     fine = noise.normal(0, 3, frame.y.shape)
@@ -245,7 +246,7 @@ def find_width(frame, face, values, row):
     ],
 )
 def test_a_shape_moves_its_points_as_asked(values, pair, expected):
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     (left, right), geometry = find_width(frame, face, values, pair)
     eyes = geometry.eyes_px / (2 * geometry.grid.k)
     axes = np.stack([geometry.across, geometry.down])
@@ -259,7 +260,7 @@ def test_a_shape_moves_its_points_as_asked(values, pair, expected):
 
 
 def test_slim_and_narrow_together_do_not_add_up_without_end():
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     values = {"slim": 1.0, "narrow": 1.0, "cheekbone": 1.0}
     (left, right), geometry = find_width(frame, face, values, (132, 361))
     assert abs(float(left @ geometry.across)) < 0.115 * geometry.eyes_px / (2 * geometry.grid.k)
@@ -270,7 +271,7 @@ def test_the_warp_moves_pixels_as_the_field_says():
     """A bright dot on the jaw goes where slim sends it, within half a px."""
     import cv2
 
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     dotted = copy_frame(frame)
     dotted.y[:] = 60
     x, y = face.mesh[172, :2]
@@ -284,7 +285,7 @@ def test_the_warp_moves_pixels_as_the_field_says():
 
 
 def test_larger_eyes_are_larger_and_tilt_lifts_the_outer_corners():
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     moves, geometry = find_width(frame, face, {"eyes": 1.0}, (33, 263))
     assert float(moves[0] @ geometry.across) < -0.3
     assert float(moves[1] @ geometry.across) > 0.3
@@ -298,7 +299,7 @@ def test_larger_eyes_are_larger_and_tilt_lifts_the_outer_corners():
 def test_contrast_clarity_and_sharpen_raise_contrast():
     import cv2
 
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     eye = get_points(face, BROW_LEFT).mean(axis=0).astype(int)
     box = slice(eye[1] - 20, eye[1] + 40), slice(eye[0] - 30, eye[0] + 30)
 
@@ -315,7 +316,7 @@ def test_contrast_clarity_and_sharpen_raise_contrast():
 
 
 def test_denoise_takes_grain_and_keeps_the_jaw():
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     noise = np.random.default_rng(3)
     grainy = copy_frame(frame)
     for plane in (grainy.y, grainy.u, grainy.v):
@@ -342,7 +343,7 @@ def test_the_same_look_at_two_sizes_is_the_same_look():
 
 
 def test_measure_face_keeps_its_scale_until_the_face_has_outgrown_it():
-    frame, face = get_scene()
+    frame, face = get_close_scene()
     size = (frame.width, frame.height)
     middle = face.mesh[168]
     before = measure(frame, face)
