@@ -17,8 +17,9 @@ import cv2
 import numpy as np
 
 from livefuse.errors import ConfigError
+from livefuse.pipeline.effects.mesh_glasses import GlassesWatch, keep_frames
 from livefuse.pipeline.effects.mesh_lids import draw_closed_lids
-from livefuse.pipeline.effects.mesh_light import LightMeter
+from livefuse.pipeline.effects.mesh_light import LightMeter, get_black
 from livefuse.pipeline.effects.mesh_match import (
     EVERY_N,
     FaceMatch,
@@ -70,6 +71,7 @@ class _Worn:
     colour: Colour
     shown: NDArray[np.uint8]
     meter: LightMeter = field(default_factory=LightMeter)
+    glasses: GlassesWatch = field(default_factory=GlassesWatch)
     frames: int = 0
 
 
@@ -168,17 +170,25 @@ class MeshSwapper:
         self._renderer.open_holes(view, layers, _HOLES)
         worn.frames += 1
         must_measure = worn.frames % EVERY_N == 1
+        wearer = frame.y[view.box.y0 : view.box.y1, view.box.x0 : view.box.x1]
+        if worn.glasses.share > 0.0:
+            planes = (wearer, layers.alpha)
+            keep_frames(view, light, planes, worn.glasses.share, get_black(frame))
         grain = worn.match.grain if self._grain and not must_measure else 0.0
         self._relighter.light(view, layers, light, frame, grain)
         if must_measure:
-            self._measure(view, light, worn, layers, frame)
+            self._measure(view, light, worn, layers, wearer)
+            worn.glasses.look(view, wearer, get_black(frame))
         return layers
 
     def _measure(
-        self, view: MeshView, light: Light, worn: _Worn, layers: Layers, frame: Frame
+        self,
+        view: MeshView,
+        light: Light,
+        worn: _Worn,
+        layers: Layers,
+        wearer: NDArray[np.uint8],
     ) -> None:
-        box = view.box
-        wearer = frame.y[box.y0 : box.y1, box.x0 : box.x1]
         found = compare(view, layers.luma, layers.alpha, wearer)
         contrast = measure_source_contrast(worn.source.luma, light)
         worn.match.follow(view, light, (contrast, worn.source.store.texture.saturation), found)

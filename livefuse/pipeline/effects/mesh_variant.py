@@ -115,7 +115,9 @@ class VariantStore:
 
     def _collect(self) -> None:
         for key in [key for key, future in self._pending.items() if future.done()]:
-            self._keep(key, self._pending.pop(key).result())
+            future = self._pending.pop(key)
+            if not future.cancelled() and future.exception() is None:
+                self._keep(key, future.result())
 
     def _keep(self, key: VariantKey, variant: NDArray[np.uint8]) -> None:
         self._kept[key] = variant

@@ -327,6 +327,25 @@ def test_sunglasses_stay_on(wearer):
     assert after[part].astype(float).mean() > 0.85 * own[part].mean()
 
 
+def test_glasses_stay_on_and_the_eyes_between_change(wearer):
+    bgr, mesh = wearer
+    framed, frame_px = bgr.copy(), np.zeros(bgr.shape[:2], np.uint8)
+    for picture, colour in ((framed, (28, 24, 22)), (frame_px, 255)):
+        centres = [mesh[list(corners), :2].mean(axis=0) for corners in ((33, 133), (362, 263))]
+        for centre in centres:
+            cv2.circle(picture, tuple(np.rint(centre).astype(int).tolist()), 33, colour, 5)
+        left, right = (tuple(np.rint(c).astype(int).tolist()) for c in centres)
+        cv2.line(picture, (left[0] + 33, left[1]), (right[0] - 33, right[1]), colour, 5)
+    swapper = create_swapper()
+    after = swap_picture(swapper, framed, mesh, frames=54)
+    assert swapper._worn[1].glasses.share == pytest.approx(1.0)
+    below = (frame_px > 0) & (np.arange(SIZE[1])[:, None] > mesh[[33, 263], 1].mean() + 8)
+    assert after[below].mean() < 60
+    plain = create_swapper()
+    swap_picture(plain, bgr, mesh, frames=30)
+    assert plain._worn[1].glasses.share == 0.0
+
+
 def test_what_stands_before_the_face_stays_as_it_was(wearer):
     """(C64) With an occluder's mask a hand's pixels are the input's."""
     bgr, mesh = wearer
