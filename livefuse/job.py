@@ -289,8 +289,9 @@ class Job:
     def _tell_state(self) -> str:
         if self.state != "running":
             return self.state
-        is_loading = self._loading is not None and not self._loading.is_ready
-        return "loading" if is_loading else self.input_state
+        if self._loading is not None and not self._loading.is_ready:
+            return "loading"
+        return "degraded" if self.telemetry.is_degraded() else self.input_state
 
     def _last_token(self) -> Token:
         token = self._stages.last_token if self._stages is not None else None

@@ -179,6 +179,7 @@ class Stages:
             self.load.note(self._clock.now_ns(), outcome)
         self.faces = len(outcome.faces)
         self.last_token = outcome.token
+        self._telemetry.note_outcome(failed=bool(outcome.error))
         if outcome.covered_whole:
             self._telemetry.count(f"covered_{outcome.reason}")
         if outcome.error:

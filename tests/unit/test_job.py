@@ -15,6 +15,7 @@ from livefuse.pipeline.steps import Pipeline
 from livefuse.publish.encode import VideoEncoder
 from livefuse.spec import JobSpec
 from livefuse.stages import Stages
+from livefuse.token import create_token
 from tests.faces import create_services, share_sessions
 
 SECRET = "hunter2"
@@ -170,3 +171,30 @@ def test_a_network_that_cannot_be_had_ends_a_stream_that_has_begun():
     pipeline.may_load.set()
     assert job.wait(20)
     assert isinstance(job.error, ModelError)
+
+
+def test_a_step_that_fails_on_every_frame_makes_the_job_degraded(monkeypatch):
+    """C21: covered, counted, told; the stream goes on, and is live again with the step."""
+    config = load_config(settings=("http.enabled=false",))
+    pipeline = Pipeline(config, share_sessions(), SystemClock(), create_services())
+    pipeline.prepare(create_token(("detect", "blur"), now_epoch_s=0.0))
+    blur, works = pipeline._get_step("blur"), threading.Event()
+    run = blur.run
+
+    def fail(state):
+        if not works.is_set() and not state.is_trial:
+            raise RuntimeError("driver gone")
+        run(state)
+
+    monkeypatch.setattr(blur, "run", fail)
+    spec = JobSpec("demo:", (), ("detect", "blur"), mode="live")
+    job = Job("job", spec, config, SystemClock(), lambda mode: pipeline)
+    job.start()
+    try:
+        wait_until(lambda: job.statistics().state == "degraded")
+        assert job.statistics().counts["covered_step_failed"] >= 15
+        assert job.error is None
+        works.set()
+        wait_until(lambda: job.statistics().state == "live")
+    finally:
+        assert job.stop(10)
