@@ -7,6 +7,7 @@ is in the tree.
 from __future__ import annotations
 
 import zlib
+from functools import cache
 
 import cv2
 import msgspec
@@ -27,13 +28,29 @@ SIDE = 300  # px of a head
 FRAMES = 20  # until contrast, sharpness and grain have settled
 
 
-def create_swapper(source=None, *, aside=None, grain=True):
-    """Return a swapper of `source` (BGR, mesh), by default the painted person."""
+def create_swapper(source=None, *, grain=True):
+    """Return a fresh swapper of `source` (BGR, mesh), by default the painted person."""
     bgr, mesh = source or create_other_person()
-    swapper = MeshSwapper(lambda _: mesh, aside or InlineExecutor(), grain=grain)
+    swapper = MeshSwapper(lambda _: mesh, InlineExecutor(), grain=grain)
+    if source is None:
+        swapper._source = _share_source()
+    else:
+        _prepare(swapper, bgr)
+    return swapper
+
+
+@cache
+def _share_source():
+    """Return the painted person's textures: built once, they are the dear part."""
+    bgr, mesh = create_other_person()
+    swapper = MeshSwapper(lambda _: mesh, InlineExecutor())
+    _prepare(swapper, bgr)
+    return swapper._source
+
+
+def _prepare(swapper, bgr):
     rgb = np.ascontiguousarray(bgr[:, :, ::-1])
     swapper.prepare(SourceFace("other", rgb, "0" * 64))
-    return swapper
 
 
 def create_face(mesh, track_id=1):

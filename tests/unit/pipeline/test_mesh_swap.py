@@ -221,6 +221,13 @@ def test_what_cannot_be_swapped_is_declined_and_left_alone(swapper, wearer, kind
     assert np.array_equal(frame.buffer, before)
 
 
+def test_a_photo_is_made_ready_and_worn(wearer):
+    bgr, mesh = wearer
+    swapper = create_swapper(create_other_person())
+    _, _, done = swap_once(swapper, bgr, mesh)
+    assert done
+
+
 def test_without_a_source_it_declines(wearer):
     bgr, mesh = wearer
     bare = MeshSwapper(lambda _: mesh, InlineExecutor())
