@@ -30,14 +30,13 @@ def _freeze(*indices: int) -> Indices:
     return array
 
 
-# The corners of an eye, not its iris: a glance aside must not turn the crop.
-_EYE_LEFT: Final = _freeze(33, 133)
-_EYE_RIGHT: Final = _freeze(362, 263)
-_NOSE_TIP: Final = 4
+# Five points: the corners of either eye, not its iris, since a glance aside must not turn the crop;
+# the nose's tip and the point beneath it, between which detectors and templates have the nose.
+_PAIRS: Final = _freeze(33, 133, 362, 263, 1, 4)
 _MOUTH: Final = _freeze(61, 291)
 
-# iBUG's 68 points (Sagonas et al. 2013) at the mesh's nearest vertices. The mesh's oval lies a
-# little outside the jaw that annotators draw on a turned head: within 3 % of the face's width.
+# iBUG's 68 points (Sagonas et al. 2013) at the mesh's nearest vertices. Of a turned head the mesh's
+# oval is the whole face's, where annotators draw the jaw that is seen.
 MESH_TO_68: Final = _freeze(
     # jaw, 0 to 16
     *(127, 234, 93, 132, 58, 172, 150, 176, 152, 400, 379, 397, 288, 361, 323, 454, 356),
@@ -141,10 +140,8 @@ def get_landmarks5(face: Face) -> NDArray[np.float32]:
 def convert_mesh_to_5(mesh: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return float32 (5, 2) of a mesh (468 or more, 2 or 3): eyes, nose tip, mouth corners."""
     points = np.empty((5, 2), np.float32)
-    left, right = mesh[_EYE_LEFT, :2], mesh[_EYE_RIGHT, :2]
-    points[0] = (left[0] + left[1]) / 2
-    points[1] = (right[0] + right[1]) / 2
-    points[2] = mesh[_NOSE_TIP, :2]
+    both = mesh[_PAIRS, :2].reshape(3, 2, 2)
+    points[:3] = (both[:, 0] + both[:, 1]) / 2
     points[3:] = mesh[_MOUTH, :2]
     return points
 
