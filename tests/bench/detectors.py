@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-_ROUNDS = 12
+_ROUNDS = 40
 _IN_A_ROW = 6
 _MIN_FACES = 2
 
@@ -102,8 +102,8 @@ def measure_scrfd(folder: Path) -> dict[str, Result]:
                 took[name] += [_count_ms(work) for _ in range(_IN_A_ROW)]
     finally:
         cv2.setNumThreads(threads)
-    # The least disturbed tenth: a busy neighbour on the other thread of the core doubles the rest.
-    ms = {name: sorted(values)[len(values) // 10] for name, values in took.items()}
+    # The least disturbed twentieth: a busy neighbour on the other thread of the core doubles the rest.
+    ms = {name: sorted(values)[len(values) // 20] for name, values in took.items()}
     detail = {f"{name}_ms": round(value, 3) for name, value in ms.items()}
     detail["same_size_ratio"] = round(ms["same_size"] / ms["livefuse"], 2)
     ratio = ms["insightface"] / ms["livefuse"]
