@@ -91,6 +91,10 @@ class IdentifyStep:
                 followed.quality = max(followed.quality, rate)
         for face in state.faces:
             self._fill(state, face)
+        for face in state.faces:  # last: a second try after an error needs the tracker's numbers
+            number = people.tracks[face.track.track_id].person.number
+            if number != face.track.track_id:
+                face.track = replace(face.track, track_id=number)
         choose_known(state.faces, state.token.parameters)
         known = sum(bool(face.person) for face in state.faces)
         state.did = f"looked at {len(due)}, knew {known} of {len(state.faces)}"
@@ -104,8 +108,6 @@ class IdentifyStep:
         face.embedding = person.mean
         face.person, face.similarity = person.name, person.similarity
         face.attributes = describe_attributes(state.frame, face)
-        if person.number != face.track.track_id:
-            face.track = replace(face.track, track_id=person.number)
 
     def _list_due(self, faces: list[Face]) -> list[Face]:
         """Return whom to look at in this frame: all who are new, else the one it is most due."""
