@@ -102,7 +102,7 @@ def measure_scrfd(folder: Path) -> dict[str, Result]:
                 took[name] += [_count_ms(work) for _ in range(_IN_A_ROW)]
     finally:
         cv2.setNumThreads(threads)
-    # The least disturbed twentieth: a busy neighbour on the other thread of the core doubles the rest.
+    # The least disturbed twentieth: a busy neighbour doubles the cost of the rest.
     ms = {name: sorted(values)[len(values) // 20] for name, values in took.items()}
     detail = {f"{name}_ms": round(value, 3) for name, value in ms.items()}
     detail["same_size_ratio"] = round(ms["same_size"] / ms["livefuse"], 2)
