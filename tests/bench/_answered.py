@@ -10,7 +10,7 @@ import cv2
 from tests.bench.harness import median
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 
 class Answered:
@@ -61,19 +61,24 @@ def count_ms(work: Callable[[], Any]) -> float:
 
 
 def measure_in_turns(
-    works: dict[str, Callable[[], Any]], rounds: int, warm_up: int = 3
+    works: Mapping[str, Callable[[], Any]], rounds: int, frames: int = 4
 ) -> dict[str, list[float]]:
-    """Return each work's CPU ms, all of them in every round; OpenCV has one thread."""
+    """Return each work's CPU ms for each round, all of them in every round; OpenCV has one thread.
+
+    A turn is a few frames, as a stream is, and its median counts: the first finds the caches full
+    of the other's pixels.
+    """
     threads = cv2.getNumThreads()
     cv2.setNumThreads(1)
     took: dict[str, list[float]] = {name: [] for name in works}
     try:
-        for index in range(warm_up + rounds):
+        for _ in range(rounds):
             for name, work in works.items():
-                Answered.mend()
-                ms = count_ms(work)
-                if index >= warm_up:
-                    took[name].append(ms)
+                turn = []
+                for _ in range(frames):
+                    Answered.mend()
+                    turn.append(count_ms(work))
+                took[name].append(median(turn))
     finally:
         cv2.setNumThreads(threads)
     return took

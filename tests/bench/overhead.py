@@ -1,8 +1,7 @@
 """frame_overhead_720_ms, _1080_ms: a frame's cost outside the networks, detect, swap and colour.
 
 Every network gives its first answer to a shape again; the picture moves, so that following the face
-has work to do. Also told, without a bound: what a restorer takes of a frame (restorer_share, R37)
-and what it costs to load a network anew instead of keeping it (session_reuse, R31).
+has work to do. Also told, without a bound: what enhancing takes of a frame (restorer_share, R37).
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ import cv2
 import msgspec
 import numpy as np
 
-from livefuse.config import Config, ModelsConfig
+from livefuse.clock import SystemClock
+from livefuse.config import Config
 from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
 from livefuse.token import create_token
-from tests.bench._answered import Answered, answer_again, measure_in_turns, take_medians, tell
-from tests.bench.harness import Result, bench, median
+from tests.bench._answered import Answered, answer_again, tell
+from tests.bench.harness import Result, bench
 from tests.bench.paste import create_scene
 from tests.faces import create_frame_by_bgr, create_services, read_bgr, read_picture
 from tests.standins import install_standins
@@ -27,22 +27,17 @@ from tests.standins import install_standins
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from livefuse.clock import Clock
-
 _FRAMES = 90
 _WARM_UP = 15
 _BOUNDS = {"720": "<= 3.1", "1080": "<= 5"}
 _CROPS = {"720": (320, (1280, 720)), "1080": (480, (1920, 1080))}
 
 
-class ThreadClock:
+class ThreadClock(SystemClock):
     """Counts this thread's CPU time: what a step's time is in these benches."""
 
     def now_ns(self) -> int:
         return time.thread_time_ns()
-
-    def epoch_s(self) -> float:
-        return 0.0
 
 
 def _create_pipeline(sessions: SessionCache, **models: str) -> Pipeline:
@@ -50,9 +45,9 @@ def _create_pipeline(sessions: SessionCache, **models: str) -> Pipeline:
     for section, model in models.items():
         changed = msgspec.structs.replace(getattr(config, section), model=model)
         config = msgspec.structs.replace(config, **{section: changed})
+    config = msgspec.structs.replace(config, models=sessions._config)
     services = create_services({"me": np.ascontiguousarray(read_picture()[:300, 60:400])})
-    clock: Clock = ThreadClock()
-    return Pipeline(config, sessions, clock, services)
+    return Pipeline(config, sessions, ThreadClock(), services)
 
 
 def _create_token(*operations: str) -> Any:
@@ -62,9 +57,8 @@ def _create_token(*operations: str) -> Any:
 
 def _list_pictures(bgr: Any) -> list[Any]:
     """Return the picture moved by a few px, there and back."""
-    moves = [
-        np.float32([[1, 0, 3 * x], [0, 1, 2 * y]]) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1))
-    ]
+    places = ((0, 0), (3, 0), (3, 2), (0, 2))
+    moves = [np.array([[1, 0, x], [0, 1, y]], np.float32) for x, y in places]
     size = (bgr.shape[1], bgr.shape[0])
     return [cv2.warpAffine(bgr, move, size, borderMode=cv2.BORDER_REFLECT) for move in moves]
 
@@ -72,8 +66,7 @@ def _list_pictures(bgr: Any) -> list[Any]:
 def run_frames(
     pipeline: Pipeline, token: Any, pictures: list[Any], frames: int
 ) -> dict[str, float]:
-    """Return the mean CPU ms of each step, and of the frame as a whole."""
-    pipeline.prepare(token)
+    """Return the mean CPU ms of each step, and of the frame as a whole; it has been prepared."""
     threads = cv2.getNumThreads()
     cv2.setNumThreads(1)
     spent: dict[str, list[float]] = {"frame": []}
@@ -127,33 +120,15 @@ def measure_share(folder: Path) -> dict[str, Result]:
         "with": ("detect", "align", "swap", "enhance"),
         "without": ("detect", "align", "swap"),
     }.items():
-        pipeline = _create_pipeline(SessionCache(Config().models))
-        spent = run_frames(pipeline, _create_token(*operations), pictures, 60)
+        pipeline, token = (
+            _create_pipeline(SessionCache(Config().models)),
+            _create_token(*operations),
+        )
+        pipeline.prepare(token)
+        spent = run_frames(pipeline, token, pictures, 60)
         pipeline.close()
         found[name] = spent["frame"]
         if name == "with":
             found["enhance"] = spent["enhance"]
     share = 100 * (1 - found["without"] / found["with"])
     return {"restorer_share": Result(share, "%", detail=tell(found))}
-
-
-@bench("session_reuse")
-def measure_reuse(folder: Path) -> dict[str, Result]:
-    """How many times dearer a run is when its session is made for it (R31), a 5 MB network."""
-    del folder
-    name, models = "facemesh_attention_478", ModelsConfig(providers="cpu")
-    kept = SessionCache(models)
-    feeds = {
-        kept.get(name).input_names[0]: np.random.default_rng(0).random((1, 192, 192, 3), np.float32)
-    }
-    took = measure_in_turns(
-        {
-            "kept": lambda: kept.get(name).run(feeds),
-            "made_anew": lambda: SessionCache(models).get(name).run(feeds),
-        },
-        12,
-    )
-    found = take_medians(took)
-    detail = tell(found) | {"sessions_created": float(kept.created)}
-    pairs = zip(took["made_anew"], took["kept"], strict=True)
-    return {"session_reuse": Result(median([a / b for a, b in pairs]), "ratio", detail=detail)}

@@ -15,7 +15,6 @@ import numpy as np
 
 from livefuse.geometry import (
     Similarity,
-    apply_similarity,
     create_matrix,
     invert_similarity,
 )
@@ -177,9 +176,14 @@ def _find_region(
     frame: Frame, width: int, height: int, to_frame: Similarity
 ) -> tuple[int, int, int, int]:
     """Return the even bounds x0, y0, x1, y1 in `frame` of a layer of `width` x `height` px."""
-    corners = np.array([(-1, -1), (width, -1), (-1, height), (width, height)], np.float64)
-    placed = apply_similarity(to_frame, corners)
-    (left, top), (right, bottom) = placed.min(axis=0).tolist(), placed.max(axis=0).tolist()
+    # In plain floats: numpy takes ten times longer for four points.
+    a, b, tx, ty = to_frame
+    x, y = tx - a + b, ty - b - a
+    across, down = width + 1, height + 1
+    left = x + min(0.0, a * across) + min(0.0, -b * down)
+    right = x + max(0.0, a * across) + max(0.0, -b * down)
+    top = y + min(0.0, b * across) + min(0.0, a * down)
+    bottom = y + max(0.0, b * across) + max(0.0, a * down)
     x0, y0 = max(math.floor(left / 2) * 2, 0), max(math.floor(top / 2) * 2, 0)
     x1 = min(math.ceil((right + 1) / 2) * 2, frame.width)
     y1 = min(math.ceil((bottom + 1) / 2) * 2, frame.height)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import cv2
@@ -39,6 +41,7 @@ class Conversion(NamedTuple):
     back_offsets: tuple[float, float, float]
 
 
+@cache
 def create_conversion(colour: Colour) -> Conversion:
     """Return how `colour` maps stored Y, U, V to R, G, B in 0..1, and back."""
     red, blue = LUMA_WEIGHTS[colour.matrix]
@@ -135,6 +138,7 @@ def get_points(face: Face) -> NDArray[np.float32] | None:
     if face.mesh is None and face.track.missed:
         return None
     points = get_landmarks(face, 5)
-    if points is None or not np.hypot(*(points[1] - points[0]), dtype=np.float64) > _MIN_APART_PX:
+    if points is None:
         return None
-    return points
+    (x0, y0), (x1, y1) = points[:2].tolist()
+    return points if math.hypot(x1 - x0, y1 - y0) > _MIN_APART_PX else None
