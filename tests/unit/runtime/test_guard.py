@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from livefuse.runtime.guard import ANYTHING, EXPECTATIONS, Expectation, find_fault
 from livefuse.runtime.registry import Model
 
-PICTURE = Expectation(limit=100.0, is_picture=True)
+PICTURE = Expectation(limit=100.0, may_be_flat=False)
 
 
 def picture(value=None, side=16):
@@ -46,10 +46,23 @@ def test_numbers_out_of_range_are_found(value):
     assert find_fault([values], {"x": picture()}, ANYTHING) == ""
 
 
-def test_a_flat_picture_from_one_that_is_not_is_a_fault():
-    assert "same value everywhere" in find_fault([picture(0.0)], {"x": picture()}, PICTURE)
+def test_the_same_value_everywhere_is_a_fault_unless_the_input_is_flat():
+    assert find_fault([picture(0.0)], {"x": picture()}, PICTURE) == "the same value everywhere"
     assert find_fault([picture(0.0)], {"x": picture(0.5)}, PICTURE) == ""
     assert find_fault([picture(0.0)], {"x": picture()}, Expectation()) == ""
+
+
+def test_one_output_that_is_not_flat_is_enough():
+    assert find_fault([picture(0.0), picture()], {"x": picture()}, PICTURE) == ""
+    assert find_fault([picture(0.0), np.ones(3, np.float32)], {"x": picture()}, PICTURE) != ""
+    assert find_fault([np.ones(63, np.float32)], {"x": picture()}, PICTURE) == ""
+
+
+def test_a_detector_that_says_zero_everywhere_is_refused():
+    """It would look like a picture without a face, and bare every one."""
+    outputs = [np.zeros((1, 1, 32, 56), np.float32), np.zeros((1, 10, 32, 56), np.float32)]
+    assert find_fault(outputs, {"x": picture()}, EXPECTATIONS["detect"]) != ""
+    assert find_fault(outputs, {"x": picture()}, EXPECTATIONS["background"]) == ""
 
 
 def test_whole_numbers_and_empty_outputs_pass():
