@@ -6,10 +6,12 @@ import pytest
 from livefuse.config import BeautifyConfig
 from livefuse.face import Face, Track
 from livefuse.frame import Colour
+from livefuse.looks import load_look
 from livefuse.pipeline.effects.beauty_amounts import AmountRamp, resolve_amounts, scale_amounts
 from livefuse.pipeline.effects.beauty_step import BeautifyStep
 from livefuse.pipeline.state import FrameState
 from livefuse.token import Parameters, Token
+from tests.faces import create_pipeline
 from tests.unit.pipeline.effects.beauty import copy_frame, differ, get_scene
 
 NATURAL = {"whiten": 0.6, "rosy": 0.4}
@@ -165,3 +167,22 @@ def test_scaling_leaves_texture_alone():
     assert (half["smooth"], half["texture"]) == (0.3, 0.3)
     assert scale_amounts(whole, 1.0) is whole
     assert resolve_amounts({"texture": 0.0}, Colour()).is_nothing
+
+
+def test_in_a_real_pipeline_the_log_tells_that_faces_were_beautified():
+    """Detect, align, a look and the classical enhancer: each step and its time are in the log."""
+    frame, _ = get_scene()
+    operations = ("detect", "align", "beautify", "enhance")
+    token = create_token(load_look("natural"), operations)
+    pipeline = create_pipeline(every_frame=True)
+    pipeline.prepare(token)
+    pipeline.warm_up(frame.width, frame.height, token)
+    copy = copy_frame(frame)
+    outcome = pipeline.process(copy, token)
+    pipeline.close()
+    assert outcome.vouched
+    assert [entry.state for entry in outcome.token.log][-4:] == list(operations)
+    assert [entry.reason for entry in outcome.token.log][-2].startswith("beautified")
+    assert all(entry.ms > 0 for entry in outcome.token.log[-4:])
+    assert differ(copy, frame)[0].max() > 5
+    assert not copy.is_generated
