@@ -19,7 +19,15 @@ from livefuse.pipeline.effects.avatar_paint import (
     move,
 )
 from livefuse.pipeline.effects.avatar_render import Drawing
-from livefuse.pipeline.effects.avatar_shape import LEFT, TEXTURE_PX, TOP, Ear, Ring, create_shape
+from livefuse.pipeline.effects.avatar_shape import (
+    LEFT,
+    TEXTURE_PX,
+    TOP,
+    WIDTH_PX,
+    Ear,
+    Ring,
+    create_shape,
+)
 from livefuse.pipeline.topology import EYE_LEFT, LIPS_INNER, LIPS_OUTER, OVAL
 
 _ORANGE: Final = (226, 124, 46)
@@ -64,11 +72,10 @@ _EAR_LINE: Final = (
 
 def draw_fox() -> Drawing:
     """Return the drawing."""
-    canvas = Canvas()
+    canvas = Canvas(_ORANGE)
     shape = create_shape((Ring(0.10, 0.08, 0.05, 0.05), Ring(0.21, 0.20, 0.13, 0.17)), (_EAR,))
     _, y = canvas.get_places()
-    canvas.rgb[:] = _ORANGE
-    canvas.rgb *= np.clip(1.0 + 0.18 * (y + 0.1), 0.82, 1.08)[..., None]
+    canvas.multiply(np.clip(1.0 + 0.18 * (y + 0.1), 0.82, 1.08))
     for side in (-1.0, 1.0):
         _draw_ear(canvas, side)
     _draw_head(canvas)
@@ -179,8 +186,9 @@ def _draw_bridge(canvas: Canvas) -> None:
 def _draw_fur(canvas: Canvas) -> None:
     """Lay thousands of short hairs, all pointing away from the nose."""
     rng = np.random.default_rng(11)
-    hairs = np.full(canvas.alpha.shape, 128, np.uint8)
-    finer = canvas.alpha.shape[1] / (0.82 * 2 * TEXTURE_PX)
+    columns, rows = canvas.size
+    hairs = np.full((rows, columns), 128, np.uint8)
+    finer = columns / WIDTH_PX
     count = 9000
     x, y = rng.uniform(-0.62, 0.62, count), rng.uniform(-1.05, 0.8, count)
     away = np.stack([x * 1.0, y - 0.1], axis=1)
@@ -198,7 +206,8 @@ def _draw_fur(canvas: Canvas) -> None:
     ):
         cv2.line(hairs, start, end, float(tone), 2, cv2.LINE_AA, 3)
     fur = cv2.GaussianBlur(hairs, (0, 0), 0.8).astype(np.float32) - 128
-    canvas.rgb += fur[..., None] * 0.34
+    fur *= 0.34
+    canvas.add(fur)
 
 
 def _draw_eye_markings(canvas: Canvas, side: float) -> None:

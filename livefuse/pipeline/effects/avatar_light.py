@@ -30,6 +30,7 @@ _NORMAL_LUMA: Final = 170.0
 _MEAN_POWER: Final = 0.7
 _EMA: Final = 0.1
 _HAIR: Final = (0.45, 0.25)  # of the mean luma: from here on a px may be skin, and over how much
+_DARKEST_SIDE: Final = 0.25
 _WIDE: Final = 3.0  # times the sigma, where no skin is near
 _LITTLE: Final = 0.02
 _SKIN_COARSER: Final = 4
@@ -88,7 +89,7 @@ def create_ball(gloss: Gloss) -> Ball:
     square = np.minimum(x * x + y * y, 1.0)
     z = np.sqrt(1 - square)
     facing = -0.25 * x - 0.45 * y + 0.86 * z
-    gain = 1 + gloss.form * (facing - 0.8)
+    gain = np.maximum(1 + gloss.form * (facing - 0.8), _DARKEST_SIDE)
     added = np.zeros_like(x)
     for at_x, at_y, size, luma in gloss.spots:
         apart = (x - at_x) ** 2 + (y - at_y) ** 2
@@ -133,8 +134,9 @@ class WearerLight:
         return np.asarray(share**gloss.wearer * self._lift(), np.float32)
 
     def _lift(self) -> float:
-        mean = max(self._mean, 1.0)
-        lift: float = (mean / _NORMAL_LUMA) ** _MEAN_POWER
+        if self._mean <= 0.0:
+            return 1.0
+        lift: float = (max(self._mean, 1.0) / _NORMAL_LUMA) ** _MEAN_POWER
         return min(max(lift, _ALL_DARKEST), _ALL_BRIGHTEST)
 
 

@@ -36,11 +36,19 @@ class Mask(NamedTuple):
 
 
 class Canvas:
-    """RGB and alpha, float32, painted over and over."""
+    """R, G, B and alpha as planes, float32, painted over and over."""
 
-    def __init__(self) -> None:
-        self.rgb: Values = np.zeros((HEIGHT_PX * _FINER, WIDTH_PX * _FINER, 3), np.float32)
-        self.alpha: Values = np.zeros(self.rgb.shape[:2], np.float32)
+    def __init__(self, ground: Rgb) -> None:
+        """Begin with one colour all over, and nothing opaque."""
+        rows, columns = HEIGHT_PX * _FINER, WIDTH_PX * _FINER
+        self._planes = [np.full((rows, columns), value, np.float32) for value in ground]
+        self._alpha = np.zeros((rows, columns), np.float32)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in px of the canvas."""
+        rows, columns = self._alpha.shape
+        return columns, rows
 
     def fill_polygon(self, points: ArrayLike, blur: float = 0.0) -> Mask:
         """Return the mask of a polygon, blurred by a sigma in face widths."""
@@ -54,43 +62,59 @@ class Canvas:
 
     def paint(self, mask: Mask, colour: Rgb, opacity: float = 1.0) -> None:
         """Lay `colour` where `mask` says."""
-        part, share = self._cut(mask)
-        part += (np.array(colour, np.float32) - part) * (share * opacity)[..., None]
+        share = mask.share if opacity >= 1.0 else mask.share * np.float32(opacity)
+        for part, value in zip(self._cut(mask), colour, strict=True):
+            change = np.float32(value) - part
+            change *= share
+            part += change
 
     def shade(self, mask: Mask, gain: float) -> None:
         """Multiply what is there by `gain` where `mask` says."""
-        part, share = self._cut(mask)
-        part *= (1 + (gain - 1) * share)[..., None]
+        gains = 1 + np.float32(gain - 1) * mask.share
+        for part in self._cut(mask):
+            part *= gains
 
     def glow(self, mask: Mask, colour: Rgb) -> None:
         """Add `colour` where `mask` says."""
-        part, share = self._cut(mask)
-        part += np.array(colour, np.float32) * share[..., None]
+        for part, value in zip(self._cut(mask), colour, strict=True):
+            part += np.float32(value) * mask.share
 
-    def show(self, mask: Mask, opacity: float = 1.0) -> None:
+    def show(self, mask: Mask) -> None:
         """Make what `mask` covers opaque."""
         rows, columns = mask.share.shape
-        part = self.alpha[mask.y : mask.y + rows, mask.x : mask.x + columns]
-        np.maximum(part, mask.share * opacity, out=part)
+        part = self._alpha[mask.y : mask.y + rows, mask.x : mask.x + columns]
+        np.maximum(part, mask.share, out=part)
+
+    def multiply(self, gains: Values) -> None:
+        """Multiply all by `gains`, (rows, columns) or what spreads to that."""
+        for plane in self._planes:
+            plane *= gains
+
+    def add(self, values: Values) -> None:
+        """Add grey `values`, (rows, columns), to all."""
+        for plane in self._planes:
+            plane += values
 
     def get_places(self) -> tuple[Values, Values]:
         """Return x (1, columns) and y (rows, 1) of all px in face widths."""
-        rows, columns = self.alpha.shape
+        columns, rows = self.size
         x = np.linspace(0.5, columns - 0.5, columns, dtype=np.float32) / np.float32(_PX)
         y = np.linspace(0.5, rows - 0.5, rows, dtype=np.float32) / np.float32(_PX)
         return x[None, :] + np.float32(LEFT), y[:, None] + np.float32(TOP)
 
     def finish(self) -> NDArray[np.uint8]:
         """Return the drawing as texture, uint8 (HEIGHT_PX, WIDTH_PX, 4), R, G, B, alpha."""
-        whole = np.dstack([np.clip(self.rgb, 0, 255), np.clip(self.alpha, 0, 1) * 255])
-        size = (WIDTH_PX, HEIGHT_PX)
-        return np.rint(cv2.resize(whole, size, interpolation=cv2.INTER_AREA)).astype(np.uint8)
+        drawn = np.empty((HEIGHT_PX, WIDTH_PX, 4), np.uint8)
+        for index, plane in enumerate((*self._planes, self._alpha * 255)):
+            small = cv2.resize(plane, (WIDTH_PX, HEIGHT_PX), interpolation=cv2.INTER_AREA)
+            drawn[:, :, index] = np.clip(np.rint(small), 0, 255)
+        return drawn
 
     def _draw(self, points: ArrayLike, blur: float, width: float, closed: int) -> Mask:
         places = (np.asarray(points, np.float64)[:, :2] - (LEFT, TOP)) * _PX - 0.5
         sigma = blur * _PX
         pad = 3 * sigma + width * _PX + 3
-        rows, columns = self.alpha.shape
+        columns, rows = self.size
         low = np.clip(np.floor(places.min(axis=0) - pad).astype(int), 0, (columns - 1, rows - 1))
         high = np.clip(np.ceil(places.max(axis=0) + pad).astype(int), low + 1, (columns, rows))
         share = np.zeros((high[1] - low[1], high[0] - low[0]), np.uint8)
@@ -104,9 +128,9 @@ class Canvas:
             int(low[0]), int(low[1]), soften(share.astype(np.float32) * np.float32(1 / 255), sigma)
         )
 
-    def _cut(self, mask: Mask) -> tuple[Values, Values]:
+    def _cut(self, mask: Mask) -> list[Values]:
         rows, columns = mask.share.shape
-        return self.rgb[mask.y : mask.y + rows, mask.x : mask.x + columns], mask.share
+        return [plane[mask.y : mask.y + rows, mask.x : mask.x + columns] for plane in self._planes]
 
 
 def soften(values: Values, sigma_px: float) -> Values:

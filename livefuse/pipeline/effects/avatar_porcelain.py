@@ -60,11 +60,10 @@ _CRACKS: Final = (
 
 def draw_porcelain() -> Drawing:
     """Return the drawing."""
-    canvas = Canvas()
+    canvas = Canvas(_GLAZE)
     shape = create_shape((Ring(0.07, 0.03, 0.02, 0.04), Ring(0.15, 0.075, 0.055, 0.13)))
     outer = bend(shape.rest[468 + len(OVAL) :, :2], closed=True, steps=6)
     middle = outer.mean(axis=0)
-    canvas.rgb[:] = _GLAZE
     canvas.show(canvas.fill_polygon(middle + (outer - middle) * 0.952, 0.002))
     for side in (-1.0, 1.0):
         _draw_relief(canvas, side)

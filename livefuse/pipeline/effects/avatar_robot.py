@@ -54,7 +54,7 @@ _EYE: Final = EyeStyle(
 
 def draw_robot() -> Drawing:
     """Return the drawing."""
-    canvas = Canvas()
+    canvas = Canvas(_HELMET)
     shape = create_shape((Ring(0.11, 0.05, 0.035, 0.06), Ring(0.28, 0.115, 0.09, 0.26)))
     outer = bend(shape.rest[468 + len(OVAL) :, :2], closed=True, steps=6)
     middle = outer.mean(axis=0)
@@ -110,9 +110,8 @@ def _bolt(canvas: Canvas, x: float, y: float, radius: float = 0.021) -> None:
 
 
 def _draw_helmet(canvas: Canvas) -> None:
-    canvas.rgb[:] = _HELMET
     _, y = canvas.get_places()
-    canvas.rgb *= np.clip(1.12 - 0.35 * (y + 0.7), 0.6, 1.2)[..., None]
+    canvas.multiply(np.clip(1.12 - 0.35 * (y + 0.7), 0.6, 1.2))
     top = bend(
         [
             (-0.5, -0.22),
@@ -260,7 +259,8 @@ def _draw_mouth(canvas: Canvas) -> None:
 def _brush(canvas: Canvas) -> None:
     """Give the metal its grain: fine streaks from left to right."""
     rng = np.random.default_rng(7)
-    grain = rng.normal(0, 1, canvas.alpha.shape).astype(np.float32)
+    columns, rows = canvas.size
+    grain = rng.standard_normal((rows, columns), np.float32)
     streaks = soften(grain, 0.6)
     streaks = np.asarray(cv2.blur(streaks, (61, 1)), np.float32) * 22
-    canvas.rgb += np.clip(streaks, -9, 9)[..., None]
+    canvas.add(np.clip(streaks, -9, 9))
