@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from livefuse.errors import ConfigError
 from livefuse.face import Box, Face, Track
 from livefuse.frame import create_frame
 from livefuse.pipeline.analysis.facemesh import (
@@ -221,10 +222,16 @@ def create_align_step(context: StepContext) -> AlignStep:
 
     Raises:
         ModelError: a network cannot be had.
-        ConfigError: one of `align.extra` finds no landmarks.
+        ConfigError: `align.model` is no face mesh, or one of `align.extra` finds no landmarks.
     """
     config = context.config.align
     network = context.sessions.get(config.model, config.threads)
+    if network.model.family != "facemesh":
+        raise ConfigError(
+            f"the model {config.model} is not a face mesh",
+            hint="set align.model to facemesh_attention_478 or facemesh_468; "
+            "other landmark networks go into align.extra",
+        )
     extra = [
         create_landmark_network(name, context.config, context.sessions) for name in config.extra
     ]

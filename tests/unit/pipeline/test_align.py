@@ -4,10 +4,12 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
-from livefuse.config import AlignConfig
+from livefuse.config import AlignConfig, Config
+from livefuse.errors import ConfigError
 from livefuse.face import Box, Face
 from livefuse.frame import create_frame
 from livefuse.pipeline.analysis.align import AlignStep, is_agreed
@@ -304,6 +306,13 @@ def test_the_light_network_has_the_same_points_but_no_irises(seen):
     assert face.mesh.shape == (478, 3)
     assert score > 0.9
     assert np.abs(mesh - face.mesh[:468])[:, :2].mean() < 0.03 * measure_width(mesh)
+
+
+def test_a_model_of_another_kind_is_refused_in_words():
+    align = msgspec.structs.replace(Config().align, model="blazeface_full_192")
+    pipeline = create_pipeline(msgspec.structs.replace(Config(), align=align))
+    with pytest.raises(ConfigError, match=r"not a face mesh.*align\.extra"):
+        pipeline.prepare(TOKEN)
 
 
 def test_irises_lie_within_their_eyes(seen):
