@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from livefuse.control.console import make_one_line
-from livefuse.control.doctor_check import Check
+from livefuse.control.doctor_check import Check, Level
 from livefuse.control.doctor_packages import check_packages
 from livefuse.control.http import bind_listener
 from livefuse.errors import LivefuseError
@@ -116,7 +116,9 @@ def _check_models(config: Config) -> list[Check]:
             registry.verify_model(model.name)
             checks.append(Check("ok", "model", f"{model.name}, {model.licence}"))
         except LivefuseError as error:
-            checks.append(Check("problem", "model", error.message, error.hint))
+            # A file that somebody brought stops only the jobs that want it.
+            level: Level = "problem" if model.embedded else "warning"
+            checks.append(Check(level, "model", error.message, error.hint))
     return checks
 
 

@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
+from livefuse.config import Config, HttpConfig, ModelsConfig
 from livefuse.control import commands_models
 from livefuse.control.cli import main
+from livefuse.control.doctor import examine
 from livefuse.runtime.registry import ModelRegistry
 from tests.standins import install_standins, save_standin
 from tests.unit.runtime.test_pull import Server
@@ -165,3 +167,12 @@ def test_a_bar_is_drawn_on_a_terminal_only(monkeypatch):
     with commands_models._show_progress("yoloface_8n") as progress:
         progress(1024, 1024)
     assert read_terminal() == ""
+
+
+def test_the_doctor_warns_of_a_brought_file_and_calls_nothing_a_problem(folder):
+    save_standin("det_10g", folder)
+    config = Config(http=HttpConfig(port=0), models=ModelsConfig(folder=str(folder)))
+    checks = [check for check in examine(config, quick=True) if check.name == "model"]
+    (warning,) = [check for check in checks if check.level != "ok"]
+    assert warning.level == "warning"
+    assert "livefuse models accept det_10g" in warning.cure
