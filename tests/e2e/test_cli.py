@@ -1,5 +1,6 @@
 """The command line from outside: bad input ends in one clear line and an exit code, no more."""
 
+import json
 import os
 import subprocess
 import sys
@@ -142,6 +143,10 @@ def test_looking_commands(tmp_path):
     assert "centerface" in done.stdout
     assert livefuse("models", "verify", folder=tmp_path).stdout.count("ok") >= 2
     assert livefuse("cameras", folder=tmp_path).returncode == 0
+    assert "natural" in livefuse("looks", "list", folder=tmp_path).stdout
+    assert "磨皮" in livefuse("looks", "parameters", folder=tmp_path).stdout
+    schema = json.loads(livefuse("token", "schema", folder=tmp_path).stdout)
+    assert "blend_ratio" in json.dumps(schema)
 
 
 def test_the_doctor_tells_ok_warning_and_problem(tmp_path):

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from livefuse.control.cli import create_app
+from livefuse.errors import EXIT_CODES, ConsentError
 from tests.contract.repo import ROOT, read_text
+from tests.faces import ASTRONAUT
 
 pytestmark = pytest.mark.e2e
 
@@ -31,13 +33,35 @@ RUN_ELSEWHERE = {
     "livefuse doctor": ("tests/e2e/test_cli.py", "test_the_doctor_tells_ok_warning_and_problem"),
     "livefuse cameras": ("tests/e2e/test_cli.py", "test_looking_commands"),
     "livefuse models verify": ("tests/e2e/test_cli.py", "test_looking_commands"),
+    "livefuse models list": ("tests/e2e/test_cli.py", "test_looking_commands"),
+    "livefuse looks list": ("tests/e2e/test_cli.py", "test_looking_commands"),
+    "livefuse looks parameters": ("tests/e2e/test_cli.py", "test_looking_commands"),
+    "livefuse token schema": ("tests/e2e/test_cli.py", "test_looking_commands"),
+    "livefuse models import inswapper_128.onnx --accept-licence": (
+        "tests/unit/control/test_commands_models.py",
+        "test_a_swapper_tells_what_else_it_needs",
+    ),
+    "livefuse run --from clip.mp4 --to swapped.mp4 --source-face anna "
+    "--set swap.model=inswapper_128": (
+        "tests/e2e/test_own_models.py",
+        "test_a_swapper_of_ones_own",
+    ),
 }
 RUN_HERE = {
     "livefuse run --from test: --to out.mp4 --for 5": "out.mp4",
     "livefuse run --from clip.mp4 --to covered.mp4 --set blur.style=mosaic --stats figures.json": (
         "covered.mp4"
     ),
+    "livefuse run --from clip.mp4 --to robot.mp4 --source-face avatar:robot": "robot.mp4",
+    "livefuse run --from clip.mp4 --to look.mp4 --look natural --param smile=0.3": "look.mp4",
 }
+# One after the other, in one folder.
+RUN_IN_TURN = (
+    'livefuse faces enroll portrait.png --name anna --consent "Anna Berger, my live streams, 1y"',
+    "livefuse run --from clip.mp4 --to anna.mp4 --source-face anna --look natural",
+    "livefuse faces list",
+    "livefuse faces revoke anna",
+)
 
 
 def list_commands():
@@ -46,7 +70,7 @@ def list_commands():
 
 
 def test_every_command_is_run_somewhere():
-    assert set(list_commands()) == {*RUN_ELSEWHERE, *RUN_HERE}
+    assert set(list_commands()) == {*RUN_ELSEWHERE, *RUN_HERE, *RUN_IN_TURN}
     for path, name in RUN_ELSEWHERE.values():
         assert f"def {name}(" in read_text(ROOT / path)
 
@@ -60,21 +84,43 @@ def test_every_command_can_be_parsed(command):
     assert callable(called)
 
 
-@pytest.mark.parametrize("command", RUN_HERE)
-def test_a_command_does_what_is_said(command, short_clip, tmp_path):
-    (tmp_path / "clip.mp4").symlink_to(short_clip)
-    tokens = [*shlex.split(command)[1:], "--set", "http.port=0"]
-    done = subprocess.run(
+def type_command(command, folder):
+    """Run `command` in `folder` as a user would, with a private store of its own."""
+    tokens = shlex.split(command)[1:]
+    if tokens[0] == "run":
+        tokens += ["--set", "http.port=0"]
+    return subprocess.run(
         [sys.executable, "-m", "livefuse", *tokens],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / "private")},
         capture_output=True,
         text=True,
         timeout=50,
         check=False,
     )
+
+
+@pytest.mark.parametrize("command", RUN_HERE)
+def test_a_command_does_what_is_said(command, short_clip, tmp_path):
+    (tmp_path / "clip.mp4").symlink_to(short_clip)
+    done = type_command(command, tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / RUN_HERE[command]).stat().st_size > 10_000
+
+
+@pytest.mark.timeout(150)
+def test_a_person_lends_a_face_and_takes_it_back(short_clip, tmp_path):
+    """(C78) Enrolled, shown, listed, revoked; after that there is no swap."""
+    (tmp_path / "clip.mp4").symlink_to(short_clip)
+    (tmp_path / "portrait.png").symlink_to(ASTRONAUT)
+    for command in RUN_IN_TURN:
+        done = type_command(command, tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "anna.mp4").stat().st_size > 10_000
+    (tmp_path / "anna.mp4").unlink()
+    refused = type_command(RUN_IN_TURN[1], tmp_path)
+    assert refused.returncode == EXIT_CODES[ConsentError]
+    assert "revoked" in refused.stderr
 
 
 @pytest.mark.skipif(
