@@ -1,4 +1,4 @@
-"""Every look on the astronaut, at 250 and 420 px."""
+"""Every look on the astronaut, at 250 and 420 px; the first cell is the input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ def draw_sheet():
     for face_px in (250, 420):
         frame, face = get_face(face_px)
         pictures += [
-            (f"{look.name}, {face_px} px", crop_face(make_up(frame, face, look.parameters), face))
-            for look in list_looks()
+            (
+                f"{look.name}, {face_px} px",
+                crop_face(make_up(frame, face, look.parameters), face, 0.6),
+            )
+            for look in sorted(list_looks(), key=lambda look: look.name != "none")
         ]
     return lay_out(pictures, 4, 420)

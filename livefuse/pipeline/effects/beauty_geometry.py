@@ -33,6 +33,8 @@ _FAR_PX: Final = 1e5
 _MAX_SCALE: Final = 8
 _MIN_EYES_PX: Final = 10.0
 _MIN_AXIS_SHARE: Final = 0.12  # eyes nearer to one another than this: a profile
+_TRUST_SIZES: Final = 0.6  # above the smallest face, in its own size
+_TRUST_AXIS: Final = 0.2
 _HALF_FACE: Final = 0.68  # of the eye distance, from nose bridge to ear: less is turned away
 _MIN_HALF: Final = 0.12
 _POINTS: Final = 468
@@ -71,7 +73,8 @@ class FaceGeometry(NamedTuple):
     `steady_px` is that distance too, but kept until it has changed by some percent: for what comes
     in whole px, which would flicker. `across` and `down` are the face's axes in the picture;
     `left_half`, `right_half` say how much of the picture's left and right side of the face is
-    seen, 1 from the front.
+    seen, 1 from the front. `trust` falls to 0 on faces too small or too far in profile, so that
+    what is done to them goes without a pop.
     """
 
     points: NDArray[np.float32]
@@ -82,6 +85,7 @@ class FaceGeometry(NamedTuple):
     down: NDArray[np.float32]
     left_half: float
     right_half: float
+    trust: float
     work: NDArray[np.float32]
     coarse: NDArray[np.float32]
 
@@ -145,6 +149,11 @@ def measure_face(
         down=np.array([-across[1], across[0]], np.float32),
         left_half=left,
         right_half=right,
+        trust=min(
+            (eyes_px / _MIN_EYES_PX - 1.0) / _TRUST_SIZES,
+            (length / eyes_px - _MIN_AXIS_SHARE) / _TRUST_AXIS,
+            1.0,
+        ),
         work=moved * np.float32(1 / k) - np.float32(0.5),
         coarse=moved * np.float32(0.5 / k) - np.float32(0.5),
     )

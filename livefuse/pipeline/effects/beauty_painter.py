@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from livefuse.pipeline.effects import beauty_skin as skin
+from livefuse.pipeline.effects.beauty_amounts import scale_amounts
 from livefuse.pipeline.effects.beauty_canvas import (
     Buffers,
     Canvas,
@@ -57,8 +58,9 @@ class BeautyPainter:
             return False
         size = (frame.width, frame.height)
         geometry = sitter.geometry = measure_face(mesh, size, sitter.geometry)
-        if geometry is None:
+        if geometry is None or geometry.trust <= 0.0:
             return False
+        amounts = scale_amounts(amounts, geometry.trust)
         region = Region(frame, geometry.grid, self._buffers)
         sitter.calm.advance(dt_s)
         if amounts["denoise"] > 0.0:

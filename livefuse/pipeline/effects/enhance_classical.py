@@ -76,7 +76,7 @@ class ClassicalEnhancer:
         if geometry is None:
             return False
         detail = (geometry.eyes_px - _SMALL_PX) / (_ENOUGH_PX - _SMALL_PX)
-        share = amount * min(max(detail, 0.0), 1.0)
+        share = amount * min(max(detail, 0.0), 1.0) * geometry.trust
         if share <= 0.0:
             return False
         region = Region(frame, geometry.grid, self._buffers)

@@ -271,6 +271,18 @@ def test_a_side_turned_away_gets_less():
     assert change[:, :middle].sum() < 0.6 * change[:, middle:].sum()
 
 
+def test_what_is_too_small_fades_before_it_ends():
+    frame, face = get_scene()
+    middle, eyes_px = face.mesh[168].copy(), measure(frame, face).eyes_px
+    changes = []
+    for size in (9.9, 10.1, 12.0, 16.5):
+        small = move_face(face, lambda m, by=size / eyes_px: (m - middle) * by + middle)
+        changes.append(differ(make_up(frame, small, {"whiten": 1.0}), frame)[0].max())
+    assert changes[0] == 0
+    assert changes[1] <= 1
+    assert changes[1] < changes[2] < changes[3]
+
+
 def test_noise_in_the_landmarks_does_not_flicker():
     """Facts-beauty section 11: raw noise of 0.26 px changes tone by .02 to .08 grey, p99 1.2."""
     frame, face = get_scene()
