@@ -109,16 +109,19 @@ def create_view(mesh: NDArray[np.float32], width: int, height: int) -> MeshView 
     if box is None:
         return None
     placed = points - np.array([box.x0, box.y0, 0], np.float32)
-    view = MeshView(
+    painted = _paint_face(placed, box)
+    if painted is None:
+        return None
+    inside, layers = painted
+    return MeshView(
         box=box,
         points=placed,
         face_px=face_px,
         yaw_rad=measure_yaw(points),
-        uv=np.empty((box.rows, box.columns, 2), np.float32),
-        visible=np.empty((box.rows, box.columns), np.float32),
-        inside=np.empty((box.rows, box.columns), np.uint8),
+        uv=np.ascontiguousarray(layers[:, :, :2]),
+        visible=np.ascontiguousarray(layers[:, :, 2]),
+        inside=inside,
     )
-    return view if _fill_view(view) else None
 
 
 def spread_over_uv(values: Values) -> tuple[NDArray[np.uint8], Values]:
@@ -145,24 +148,19 @@ def _find_box(points: Values, face_px: float, width: int, height: int) -> GridBo
     return GridBox(x0, y0, x1, y1, round((x1 - x0) * scale), round((y1 - y0) * scale))
 
 
-def _fill_view(view: MeshView) -> bool:
-    """Paint the grid; False when no triangle faces the camera."""
-    scale_x, scale_y = view.scale
+def _paint_face(points: Values, box: GridBox) -> tuple[NDArray[np.uint8], Values] | None:
+    """Return the mask (255 covered) and u, v and visibility on the box's grid.
+
+    None when no triangle faces the camera.
+    """
     # The centre of grid px i lies at (i + .5) / scale - .5 px of the box.
-    x = (view.points[:, 0] + 0.5) * scale_x - 0.5
-    y = (view.points[:, 1] + 0.5) * scale_y - 0.5
-    flat = np.stack([x, y], axis=1)
-    values = np.column_stack([UV_PX, compute_visibility(view.points)]).astype(np.float32)
-    order = sort_triangles(flat, view.points[:, 2])
-    painted = paint_triangles(flat, values, order, view.box)
-    if painted is None:
-        return False
-    inside, layers = painted
-    view.inside[:] = inside
-    extend_layers(layers, inside)
-    view.uv[:] = layers[:, :, :2]
-    view.visible[:] = layers[:, :, 2]
-    return True
+    scale = np.array([box.columns / box.width, box.rows / box.height], np.float32)
+    flat = np.asarray((points[:, :2] + 0.5) * scale - 0.5, np.float32)
+    values = np.column_stack([UV_PX, compute_visibility(points)])
+    painted = paint_triangles(flat, values, sort_triangles(flat, points[:, 2]), box)
+    if painted is not None:
+        extend_layers(painted[1], painted[0])
+    return painted
 
 
 def sort_triangles(
