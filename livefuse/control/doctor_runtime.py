@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from livefuse.control.doctor_check import Check
 from livefuse.runtime.libraries import (
+    TENSORRT,
     examine_libraries,
     get_cuda_version,
     list_cuda_packages,
@@ -43,17 +44,18 @@ def _check_card(config: Config, report: RuntimeReport) -> list[Check]:
     driver = read_driver_version() or "unknown"
     cache = find_cache_folder(config.models)
     checks = [Check("ok", "card", f"{card}, driver {driver}; engines are kept in {cache}")]
-    return checks + check_libraries(get_cuda_version())
+    more = TENSORRT if config.models.providers == "tensorrt" else ()
+    return checks + check_libraries(get_cuda_version(), more)
 
 
-def check_libraries(cuda_version: str) -> list[Check]:
-    """Return what of CUDA is wanted and what was found; all of it is loaded on the way."""
-    libraries = examine_libraries(list_wanted(cuda_version))
+def check_libraries(cuda_version: str, more: tuple[str, ...] = ()) -> list[Check]:
+    """Return what of CUDA, and `more`, is wanted and found; all of it is loaded on the way."""
+    libraries = examine_libraries((*list_wanted(cuda_version), *more))
     missing = [library for library in libraries if not library.path]
     if missing:
         packages = ", ".join(list_cuda_packages()) or "none"
         text = f"{'; '.join(map(_tell_missing, missing))} (Python packages of CUDA: {packages})"
-        cure = 'pip install "onnxruntime-gpu[cuda,cudnn]"'
+        cure = 'pip install "onnxruntime-gpu[cuda,cudnn]"' + (' "tensorrt-cu13<11"' if more else "")
         return [Check("warning", "cuda", text, cure)]
     found = ", ".join(f"{library.wanted} {library.version}".rstrip() for library in libraries)
     return [Check("ok", "cuda", f"built for {cuda_version or 'an unknown version'}, found {found}")]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 if TYPE_CHECKING:
     from livefuse.runtime.batch import Feeds, Outputs
 
@@ -20,7 +22,7 @@ class _Binding:
         self._binding = session.io_binding()
         self._inputs: dict[str, Any] = {}
         for name, value in feeds.items():
-            self._inputs[name] = OrtValue.ortvalue_from_numpy(value.copy(), device, number)
+            self._inputs[name] = OrtValue.ortvalue_from_numpy(value.copy("C"), device, number)
             self._binding.bind_ortvalue_input(name, self._inputs[name])
         for output in session.get_outputs():
             # Shapes may depend on values, so onnxruntime allocates, from its arena.
@@ -28,7 +30,7 @@ class _Binding:
 
     def run(self, session: Any, feeds: Feeds) -> Outputs:  # noqa: ANN401 - onnxruntime is untyped
         for name, value in feeds.items():
-            self._inputs[name].update_inplace(value)
+            self._inputs[name].update_inplace(np.ascontiguousarray(value))
         session.run_with_iobinding(self._binding)
         outputs: Outputs = self._binding.copy_outputs_to_cpu()
         return outputs

@@ -6,6 +6,7 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from livefuse.runtime.libraries import preload_tensorrt_libraries
 from livefuse.runtime.options import build_provider_options, find_engine_folder
 from livefuse.runtime.providers import EXECUTION_PROVIDERS, load_onnxruntime
 
@@ -43,6 +44,7 @@ def create_session(path: Path, plan: Plan, config: ModelsConfig) -> Any:  # noqa
     engines = find_engine_folder(config, str(onnxruntime.__version__))
     try:
         if plan.provider == "tensorrt":
+            preload_tensorrt_libraries()
             engines.mkdir(parents=True, exist_ok=True)
         # Without enable_fallback=0 onnxruntime prints and runs on the CPU behind our back.
         session = onnxruntime.InferenceSession(

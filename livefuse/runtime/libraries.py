@@ -16,6 +16,8 @@ from livefuse.runtime.providers import load_onnxruntime, preload_cuda_libraries
 _SYSTEM_FOLDERS: Final = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/aarch64-linux-gnu")
 _MAPS: Final = Path("/proc/self/maps")
 _CUDA_WITH_CUFFT_12: Final = 13
+TENSORRT: Final = ("libnvinfer.so.10", "libnvonnxparser.so.10")
+"""What onnxruntime's TensorRT part is linked with (1.24 to 1.31)."""
 
 
 class Library(NamedTuple):
@@ -67,7 +69,18 @@ def examine_libraries(names: tuple[str, ...]) -> list[Library]:
     if sys.platform == "win32":
         return []
     preload_cuda_libraries()
+    preload_tensorrt_libraries()
     return [_examine(name) for name in names]
+
+
+def preload_tensorrt_libraries() -> None:
+    """Load TensorRT from its Python package where that is installed; silent when not."""
+    for name in TENSORRT:
+        for entry in sys.path:
+            path = Path(entry) / "tensorrt_libs" / name
+            if path.is_file():
+                with contextlib.suppress(OSError):
+                    ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
 
 
 def _examine(name: str) -> Library:
@@ -105,6 +118,7 @@ def _list_folders() -> tuple[str, ...]:
     packages: list[str] = []
     for entry in sys.path:
         packages += (str(path) for path in Path(entry).glob("nvidia/*/lib"))
+        packages.append(str(Path(entry) / "tensorrt_libs"))
     return tuple(folder for folder in (*given, *_SYSTEM_FOLDERS, *cuda, *packages) if folder)
 
 

@@ -86,7 +86,8 @@ def explain_unusable(wish: Wish) -> ModelError:
         cure = "install the NVIDIA driver (nvidia-smi must work), or set models.providers to auto"
     else:
         cause = "its libraries do not load"
-        cure = 'pip install "onnxruntime-gpu[cuda,cudnn]", or set models.providers to auto'
+        more = ' "tensorrt-cu13<11"' if wish == "tensorrt" else ""
+        cure = f'pip install "onnxruntime-gpu[cuda,cudnn]"{more}, or set models.providers to auto'
     return ModelError(f"{wish} was asked for, but {cause}", hint=cure)
 
 

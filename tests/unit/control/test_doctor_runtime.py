@@ -46,6 +46,9 @@ def test_missing_libraries_are_told_with_what_is_there_instead(monkeypatch):
     assert "wanted libcublas.so.13, found libcublas.so.12" in check.text
     assert "wanted libcudnn.so.9, found none" in check.text
     assert "onnxruntime-gpu[cuda,cudnn]" in check.cure
+    assert "tensorrt" not in check.cure
+    (check,) = check_libraries("13.0", ("libnvinfer.so.10",))
+    assert "tensorrt-cu13" in check.cure
 
 
 def test_libraries_that_are_there_are_told_with_their_versions(monkeypatch):

@@ -217,6 +217,15 @@ def test_a_bound_run_equals_a_plain_one_and_keeps_few_shapes(folder):
         assert len(runner._free) <= 8
 
 
+def test_a_bound_run_takes_views_too(folder):
+    real = create_sessions(folder).get("free")
+    view = make_picture(0, rows=4)[::2, ::-1]
+    assert not view.flags.c_contiguous
+    runner = BoundRunner(real._session, "cpu")
+    for _ in range(2):
+        assert np.array_equal(runner.run({"x": view})[0], real.run({"x": view.copy()})[0])
+
+
 def test_a_failed_bound_run_leaves_nothing_behind(folder):
     real = create_sessions(folder).get("free")
     runner = BoundRunner(real._session, "cpu")

@@ -1,5 +1,8 @@
 """What a GPU would be told, read from dicts: no GPU needed."""
 
+import mmap
+from pathlib import Path
+
 import pytest
 
 from livefuse.config import ModelsConfig
@@ -21,8 +24,6 @@ VERSION = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27
 
 
 def build(provider, precision="fp32", folder="/engines", **settings):
-    from pathlib import Path
-
     plan = Plan(provider, 1, precision)
     return build_provider_options(plan, ModelsConfig(**settings), Path(folder))
 
@@ -60,6 +61,24 @@ def test_tensorrt_builds_for_the_precision_and_keeps_its_engines(precision, halv
     assert options["trt_engine_cache_enable"] == options["trt_timing_cache_enable"] == "1"
     assert options["trt_engine_cache_path"] == options["trt_timing_cache_path"] == "/kept/engines"
     assert all(isinstance(value, str) for _, pairs in providers for value in pairs.values())
+
+
+@pytest.mark.parametrize(
+    ("provider", "precision", "library"),
+    [("cuda", "fp32", "cuda"), ("tensorrt", "int8", "tensorrt")],
+)
+def test_every_option_is_one_that_the_installed_onnxruntime_knows(provider, precision, library):
+    """A word it does not know is refused, but only where there is a card."""
+    import onnxruntime
+
+    name = f"libonnxruntime_providers_{library}.so"
+    path = Path(onnxruntime.__file__).parent / "capi" / name
+    if not path.is_file():
+        pytest.skip(f"{name} is not part of this onnxruntime")
+    options = build(provider, precision)[0][1]
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        unknown = [key for key in options if data.find(key.encode() + b"\0") < 0]
+    assert unknown == []
 
 
 def test_auto_is_halves_on_tensorrt_alone():
