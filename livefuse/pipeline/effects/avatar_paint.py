@@ -66,18 +66,18 @@ class Canvas:
         for part, value in zip(self._cut(mask), colour, strict=True):
             change = np.float32(value) - part
             change *= share
-            part += change
+            np.add(part, change, out=part)
 
     def shade(self, mask: Mask, gain: float) -> None:
         """Multiply what is there by `gain` where `mask` says."""
         gains = 1 + np.float32(gain - 1) * mask.share
         for part in self._cut(mask):
-            part *= gains
+            np.multiply(part, gains, out=part)
 
     def glow(self, mask: Mask, colour: Rgb) -> None:
         """Add `colour` where `mask` says."""
         for part, value in zip(self._cut(mask), colour, strict=True):
-            part += np.float32(value) * mask.share
+            np.add(part, np.float32(value) * mask.share, out=part)
 
     def show(self, mask: Mask) -> None:
         """Make what `mask` covers opaque."""
@@ -88,12 +88,12 @@ class Canvas:
     def multiply(self, gains: Values) -> None:
         """Multiply all by `gains`, (rows, columns) or what spreads to that."""
         for plane in self._planes:
-            plane *= gains
+            np.multiply(plane, gains, out=plane)
 
     def add(self, values: Values) -> None:
         """Add grey `values`, (rows, columns), to all."""
         for plane in self._planes:
-            plane += values
+            np.add(plane, values, out=plane)
 
     def get_places(self) -> tuple[Values, Values]:
         """Return x (1, columns) and y (rows, 1) of all px in face widths."""

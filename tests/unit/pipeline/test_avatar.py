@@ -152,6 +152,8 @@ def spoil(mesh, kind):
             spoilt = spoilt / 40
         case "few":
             spoilt = spoilt[:100]
+        case _:
+            pytest.fail(kind)
     return spoilt
 
 
@@ -185,7 +187,8 @@ def test_odd_meshes_never_raise(seed):
 def find_lamp(frame, mesh, eye):
     """Return the middle of an eye's bright px and how many there are."""
     low, high = mesh[eye, :2].min(axis=0) - 4, mesh[eye, :2].max(axis=0) + 4
-    x0, y0, x1, y1 = (*low.astype(int), *high.astype(int))
+    x0, y0 = low.astype(int).tolist()
+    x1, y1 = high.astype(int).tolist()
     lamp = frame.y[y0:y1, x0:x1] > 185
     if not lamp.any():
         return None, 0
