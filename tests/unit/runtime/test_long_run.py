@@ -7,12 +7,13 @@ import psutil
 import pytest
 
 from livefuse.clock import ManualClock
-from livefuse.config import BlurConfig, Config, TrackConfig
+from livefuse.config import BlurConfig, Config, ModelsConfig, TrackConfig
 from livefuse.face import Box, Detection
 from livefuse.frame import create_frame
 from livefuse.pipeline.analysis.detect_step import DetectStep
 from livefuse.pipeline.analysis.track import FaceTracker
 from livefuse.pipeline.steps import STEPS, Pipeline
+from livefuse.runtime.registry import load_registry
 from livefuse.token import create_token
 from tests.faces import create_services, share_sessions
 
@@ -48,6 +49,7 @@ class FakeMesh:
     def __init__(self):
         from livefuse.pipeline.topology import UV
 
+        self.model = load_registry(ModelsConfig()).get_model("facemesh_468")
         points = np.column_stack([UV * 150 + 20, np.zeros(len(UV))]).astype(np.float32)
         self.mesh = points.reshape(1, 1, 1, -1)
 
