@@ -12,14 +12,17 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import av
+import cv2
 import numpy as np
 
 from tests.bench.harness import LIVEFUSE, ROOT, Result, bench, read_stats
 from tests.bench.hold import run_held
-from tests.faces import ASTRONAUT, create_face_frame
+from tests.faces import ASTRONAUT, create_face_frame, create_frame_by_bgr, read_bgr
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from livefuse.frame import Frame
 
 _SECONDS = int(os.environ.get("LIVEFUSE_FULL_S", "60"))
 _FACE_PX = 250
@@ -77,7 +80,7 @@ def make_face_clip(
             # Whole turns within the clip, so that it can be repeated without a cut.
             phase = 2 * math.pi * index / (30 * seconds)
             place = 0.5 + 0.1 * math.sin(2 * phase), 0.5 + 0.03 * math.sin(3 * phase)
-            frame = create_face_frame(face_px, size, place=place, roll=0.12 * math.sin(phase))
+            frame = move_person(face_px, size, place, 0.12 * math.sin(phase))
             picture = av.VideoFrame.from_ndarray(frame.buffer, format="yuv420p")
             picture.pts, picture.time_base = index, Fraction(1, 30)
             container.mux(video.encode(picture))
@@ -90,3 +93,19 @@ def make_face_clip(
         container.mux(video.encode(None))
         container.mux(sound.encode(None))
     return path
+
+
+def move_person(
+    face_px: int, size: tuple[int, int], place: tuple[float, float], roll: float
+) -> Frame:
+    """Return a frame of a person who moves before a wall that does not, as before a webcam."""
+    person = read_bgr(create_face_frame(face_px, size, place=place, roll=roll))
+    wall = cv2.GaussianBlur(read_bgr(create_face_frame(face_px, size)), (0, 0), 24)
+    mask = np.zeros(size[::-1], np.uint8)
+    x, y = place[0] * size[0], place[1] * size[1]
+    for dy, across, along in ((-0.05, 0.85, 1.05), (1.5, 1.5, 1.1)):  # head, shoulders
+        centre = (round(x), round(y + dy * face_px))
+        axes = (round(across * face_px), round(along * face_px))
+        cv2.ellipse(mask, centre, axes, math.degrees(roll), 0, 360, 255, -1)
+    alpha = cv2.GaussianBlur(mask, (0, 0), 6)[..., None] / 255
+    return create_frame_by_bgr(np.uint8(wall * (1 - alpha) + person * alpha))
