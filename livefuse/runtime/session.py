@@ -95,15 +95,13 @@ class SessionCache:
         Raises:
             ModelError: unknown, missing, damaged, or the device asked for does not work.
         """
+        # Who wants what is there does not wait while another network is being built.
+        if self._choice is not None and (known := self._find(name, self._list_plans(threads))):
+            return known
         with self._lock:
-            plans = [
-                Plan(provider, threads, choose_precision(self._config.precision, provider))
-                for provider in self._list_candidates()
-            ]
-            for plan in plans:
-                known = self._networks.get((name, plan))
-                if known is not None:
-                    return known
+            plans = self._list_plans(threads)
+            if known := self._find(name, plans):
+                return known
             if self._registry is None:
                 self._registry = load_registry(self._config)
             path = self._registry.verify_model(name)
@@ -113,6 +111,15 @@ class SessionCache:
             self._networks[name, plan] = network
             self.created += 1
             return network
+
+    def _list_plans(self, threads: int) -> list[Plan]:
+        return [
+            Plan(provider, threads, choose_precision(self._config.precision, provider))
+            for provider in self._list_candidates()
+        ]
+
+    def _find(self, name: str, plans: list[Plan]) -> Network | None:
+        return next((self._networks[name, p] for p in plans if (name, p) in self._networks), None)
 
     def _list_candidates(self) -> tuple[Provider, ...]:
         if self._choice is not None:

@@ -36,6 +36,27 @@ def test_each_model_is_loaded_once_for_all_threads(without_nvidia):
     assert cache.created == 2
 
 
+def test_a_network_that_is_there_is_had_while_another_is_being_built(without_nvidia, monkeypatch):
+    cache = SessionCache(ModelsConfig())
+    there = cache.get("blazeface_full_192")
+    is_building, may_end = threading.Event(), threading.Event()
+    real = environment.create_session
+
+    def build(path, plan, config):
+        is_building.set()
+        assert may_end.wait(20)
+        return real(path, plan, config)
+
+    monkeypatch.setattr(session, "create_session", build)
+    builder = threading.Thread(target=cache.get, args=("facemesh_468",), daemon=True)
+    builder.start()
+    assert is_building.wait(20)
+    assert cache.get("blazeface_full_192") is there
+    may_end.set()
+    builder.join(20)
+    assert cache.created == 2
+
+
 def test_a_network_runs_and_names_its_ends(without_nvidia):
     made = SessionCache(ModelsConfig()).get("centerface")
     outputs = made.run({made.input_names[0]: np.zeros((1, 3, 64, 96), np.float32)})
