@@ -380,3 +380,21 @@ def test_a_black_face_gives_no_light(wearer):
     frame = create_frame_by_bgr(np.zeros((SIZE[1], SIZE[0], 3), np.uint8))
     light = LightMeter().measure(view, frame)
     assert light is None or float(light.low[:, :, 0].max()) < 1.0
+
+
+def test_no_mesh_and_no_picture_makes_it_raise(swapper, wearer):
+    """Any turn, size, place, noise and frame: done, or declined and nothing touched."""
+    bgr, mesh = wearer
+    random, centre = np.random.default_rng(11), mesh.mean(axis=0)
+    sizes = [(640, 560), (64, 64), (320, 180), (66, 300)]
+    pictures = [cv2.resize(bgr, size, interpolation=cv2.INTER_AREA) for size in sizes]
+    pictures.append(random.integers(0, 256, (240, 320, 3)).astype(np.uint8))
+    for _ in range(60):
+        picture = pictures[random.integers(len(pictures))]
+        angle, factor = random.random() * 6.28, np.exp(random.normal(0, 1))
+        shape = (mesh - centre) * factor * (1.0, 1.0, random.choice([0.0, 1.0, 3.0, -1.0]))
+        turned = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        shape[:, :2] = shape[:, :2] @ turned + random.random(2) * picture.shape[1::-1]
+        shape += random.normal(0, 1, shape.shape) * random.choice([0, 0, 1, 10, 60])
+        before, frame, done = swap_once(swapper, picture, shape.astype(np.float32))
+        assert done or np.array_equal(frame.buffer, before)
