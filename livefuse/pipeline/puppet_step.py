@@ -42,6 +42,7 @@ class PuppetStep:
         the picture is left.
         """
         self._keeper.follow(state.token.source_face)
+        state.source_shown = self._keeper.shown
         if state.token.parameters.blend_ratio <= 0.0:
             state.did = "off"
             return

@@ -10,17 +10,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from livefuse.errors import ConfigError, LivefuseError
+from livefuse.errors import ConfigError
 from livefuse.pipeline.analysis.portrait import analyse_portrait
 from livefuse.pipeline.effects.avatar import AvatarSwapper, is_avatar
 from livefuse.pipeline.effects.blur import FaceBlur
 from livefuse.pipeline.effects.mesh_swap import MeshSwapper
 from livefuse.pipeline.effects.occlusion import create_occlusion
 from livefuse.pipeline.effects.swap_network import FAMILIES, create_network_swapper
+from livefuse.pipeline.source_keeper import SourceKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
 
     import numpy as np
     from numpy.typing import NDArray
@@ -47,73 +47,11 @@ class _Shown:
         self.wait_s = 0.0
 
 
-class SourceKeeper:
-    """The swapper of the source that the token names; another one is made ready aside."""
-
-    def __init__(self, context: StepContext, create: Callable[[], Swapper]) -> None:
-        self._context = context
-        self._create = create
-        self.shown = ""
-        self._refused = ""
-        self._coming: tuple[str, Future[Swapper]] | None = None
-        self.swapper: Swapper | None = None
-        self.problem = ""
-
-    def build(self, face_id: str) -> Swapper:
-        """Return a swapper that shows the face `face_id`; may take seconds.
-
-        Raises:
-            LivefuseError: the source cannot be used.
-        """
-        if not face_id:
-            raise ConfigError(
-                "a swap needs a source face", hint="set source_face to an enrolled face or avatar"
-            )
-        if is_avatar(face_id):
-            avatar = AvatarSwapper()
-            avatar.prepare_by_id(face_id)
-            return avatar
-        source = self._context.services.load_source(face_id)
-        swapper = self._create()
-        swapper.prepare(source)
-        return swapper
-
-    def set_source(self, face_id: str) -> None:
-        """Make the swapper of `face_id` ready now.
-
-        Raises:
-            LivefuseError: the source cannot be used.
-        """
-        self.swapper = self.build(face_id)
-        self.shown, self._refused, self.problem = face_id, "", ""
-
-    def follow(self, face_id: str) -> None:
-        """Have another source made ready when it is wanted; take it over once it is.
-
-        One that is no longer wanted by then is not shown; one that was refused is tried once.
-        """
-        if face_id == self.shown:
-            self._refused = self.problem = ""
-        if self._coming is None and face_id not in (self.shown, self._refused):
-            self._coming = face_id, self._context.aside.submit(self.build, face_id)
-        if self._coming is None or not self._coming[1].done():
-            return
-        (name, coming), self._coming = self._coming, None
-        if name != face_id:
-            return
-        error = coming.exception()
-        if error is None:
-            self.swapper, self.shown, self._refused, self.problem = coming.result(), name, "", ""
-            return
-        self._refused = name
-        self.problem = error.message if isinstance(error, LivefuseError) else type(error).__name__
-
-
 class SwapStep:
     """Each chosen face replaced, or covered. See `state.Step`."""
 
     def __init__(
-        self, keeper: SourceKeeper, cover: FaceBlur, occlusion: Occlusion | None = None
+        self, keeper: SourceKeeper[Swapper], cover: FaceBlur, occlusion: Occlusion | None = None
     ) -> None:
         self._keeper = keeper
         self._cover = cover
@@ -124,6 +62,8 @@ class SwapStep:
     def prepare(self, token: Token) -> None:
         """See `Step.prepare`."""
         self._keeper.set_source(token.source_face)
+        if self._occlusion is not None:
+            self._occlusion.prepare()
 
     def run(self, state: FrameState) -> None:
         """See `Step.run`."""
@@ -172,7 +112,7 @@ class SwapStep:
             self._cover.cover(state.frame, [face.track], 1.0 - shown.share)
 
     def _swap(self, state: FrameState, face: Face) -> bool:
-        swapper = self._keeper.swapper
+        swapper = self._keeper.made
         if swapper is None:
             return False
         if self._occlusion is not None and self._occlusion.find(state.frame, face) > _MOST_OCCLUDED:
@@ -199,8 +139,29 @@ def create_swap_step(context: StepContext) -> SwapStep:
     def find_mesh(picture_rgb: NDArray[np.uint8]) -> NDArray[np.float32]:
         return analyse_portrait(picture_rgb, context.sessions, context.config).mesh
 
-    keeper = SourceKeeper(context, partial(_choose_family(context), context, find_mesh))
+    create = partial(_choose_family(context), context, find_mesh)
+    keeper = SourceKeeper(context.aside, partial(build_swapper, context, create))
     return SwapStep(keeper, FaceBlur(context.config.blur), create_occlusion(context))
+
+
+def build_swapper(context: StepContext, create: Callable[[], Swapper], face_id: str) -> Swapper:
+    """Return a swapper that shows the face `face_id`, by `create` unless it is an avatar.
+
+    Raises:
+        LivefuseError: the source cannot be used.
+    """
+    if not face_id:
+        raise ConfigError(
+            "a swap needs a source face", hint="set source_face to an enrolled face or avatar"
+        )
+    if is_avatar(face_id):
+        avatar = AvatarSwapper()
+        avatar.prepare_by_id(face_id)
+        return avatar
+    source = context.services.load_source(face_id)
+    swapper = create()
+    swapper.prepare(source)
+    return swapper
 
 
 def _choose_family(context: StepContext) -> Create:

@@ -79,6 +79,9 @@ class _Reader:
         self._template = model.template or _TEMPLATE
         self._blob = CropBlob(self._size, model.mean, model.std)
 
+    def prepare(self) -> None:
+        self._network.warm_up()
+
     def find(
         self, frame: Frame, points: NDArray[np.float32]
     ) -> tuple[NDArray[np.uint8], Similarity]:
@@ -111,6 +114,15 @@ class Occlusion:
         self._core = np.zeros((_LOOK, _LOOK), np.uint8)
         middle, half = _LOOK // 2, round(_CORE * _LOOK / 2)
         cv2.ellipse(self._core, ((middle, middle), (2 * half, 2 * half), 0), _OPAQUE, -1)
+
+    def prepare(self) -> None:
+        """Run each network once.
+
+        Raises:
+            ModelError: a network failed.
+        """
+        for reader in self._readers:
+            reader.prepare()
 
     def find(self, frame: Frame, face: Face) -> float:
         """Fill the face's `occlusion`; return the share 0..1 of its middle that is hidden.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Executor, Future
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,8 +18,9 @@ from livefuse.frame import create_frame
 from livefuse.geometry import measure_radius
 from livefuse.pipeline.aside import InlineExecutor
 from livefuse.pipeline.effects.blur import FaceBlur
+from livefuse.pipeline.source_keeper import SourceKeeper
 from livefuse.pipeline.state import FrameState, StepContext
-from livefuse.pipeline.swap_step import SourceKeeper, SwapStep, create_swap_step
+from livefuse.pipeline.swap_step import SwapStep, build_swapper, create_swap_step
 from livefuse.token import Parameters, create_token
 from tests.faces import create_services, share_sessions
 
@@ -85,7 +87,8 @@ class Bench:
             self.swappers.append(PaintSwapper(self.prepared))
             return self.swappers[-1]
 
-        self.step = SwapStep(SourceKeeper(context, create), FaceBlur(Config().blur))
+        keeper = SourceKeeper(context.aside, partial(build_swapper, context, create))
+        self.step = SwapStep(keeper, FaceBlur(Config().blur))
         self.track_id = 7
 
     def run(self, *, mesh=True, source="one", blend_ratio=1.0, is_cut=False, dt_s=1 / 30):
