@@ -53,14 +53,14 @@ _EYE: Final = EyeStyle(
     slit=0.45,
 )
 _EAR: Final = Ear(
-    feet=(162, 21, 54, 103, 67, 109),
-    middle=(-0.41, -0.72, -0.04),
+    feet=(21, 54, 103, 67, 109),
+    middle=(-0.41, -0.72, -0.15),
     rim=(
-        (-0.18, -0.84, -0.08),
-        (-0.31, -1.00, -0.02),
-        (-0.44, -1.11, 0.03),
-        (-0.55, -1.00, 0.04),
-        (-0.60, -0.74, 0.04),
+        (-0.18, -0.84, -0.23),
+        (-0.31, -1.00, -0.17),
+        (-0.44, -1.11, -0.11),
+        (-0.55, -1.00, -0.07),
+        (-0.62, -0.74, -0.03),
     ),
 )
 # The left ear as drawn: from the outer foot over the tip to the inner one.
@@ -224,10 +224,10 @@ def _draw_eye_markings(canvas: Canvas, side: float) -> None:
     lid = flip(grow(eye, 0.012), side)
     canvas.paint(canvas.fill_polygon(bend(lid, closed=True), 0.01), (206, 110, 44))
     brow = flip(
-        [(-0.335, -0.255), (-0.25, -0.315), (-0.15, -0.30), (-0.20, -0.262), (-0.28, -0.245)], side
+        [(-0.355, -0.305), (-0.25, -0.33), (-0.15, -0.275), (-0.20, -0.258), (-0.28, -0.272)], side
     )
     canvas.paint(canvas.fill_polygon(bend(brow, closed=True), 0.014), _CREAM, 0.85)
-    top = bend(flip([(-0.34, -0.262), (-0.25, -0.325), (-0.13, -0.305)], side))
+    top = bend(flip([(-0.365, -0.312), (-0.25, -0.342), (-0.135, -0.28)], side))
     canvas.paint(canvas.draw_line(top, 0.014, 0.008), _RUST, 0.7)
 
 

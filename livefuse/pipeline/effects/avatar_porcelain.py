@@ -81,7 +81,7 @@ def draw_porcelain() -> Drawing:
         rim=10.0,
     )
     return Drawing(
-        canvas.finish(), shape, _EYE, MouthStyle((22, 10, 14)), gloss, coat=(44, 62, 128)
+        canvas.finish(), shape, _EYE, MouthStyle((22, 10, 14)), gloss, coat=(44, 62, 128), hood=True
     )
 
 

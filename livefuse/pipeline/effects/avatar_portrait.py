@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import cv2
@@ -9,7 +10,7 @@ import numpy as np
 
 from livefuse.frame import create_frame
 from livefuse.pipeline.canonical import CANONICAL
-from livefuse.pipeline.effects.avatar_paint import bend, mirror, move
+from livefuse.pipeline.effects.avatar_paint import bend, mirror, move, soften
 from livefuse.pipeline.effects.avatar_render import AvatarRenderer, Wearer
 from livefuse.pipeline.topology import EYE_LEFT, EYE_RIGHT, LIPS_INNER
 
@@ -30,8 +31,10 @@ _WALL: Final = ((168, 176, 190), (92, 100, 118))  # R, G, B: behind the head, an
 def draw_empty_portrait(drawing: Drawing) -> tuple[NDArray[np.uint8], Values]:
     """Return what is behind and below the avatar, and where it goes: see `draw_portrait`."""
     mesh = _create_rest() * np.float32(_FACE_PX) + np.array([*_CENTRE, 0], np.float32)
-    picture = _draw_wall()
+    picture = _draw_wall().copy()
     _draw_body(picture, drawing.coat)
+    if drawing.hood:
+        _draw_hood(picture, drawing.coat)
     return picture, mesh
 
 
@@ -42,7 +45,7 @@ def draw_portrait(drawing: Drawing) -> tuple[NDArray[np.uint8], Values]:
     frame = create_frame(width, height)
     frame.buffer[:] = cv2.cvtColor(picture, cv2.COLOR_RGB2YUV_I420)
     frame.colour = frame.colour._replace(matrix="bt601")  # as OpenCV converts
-    AvatarRenderer(drawing).draw(frame, mesh, Wearer())
+    AvatarRenderer(drawing).draw(frame, mesh, Wearer(light=None))
     return np.asarray(cv2.cvtColor(frame.buffer, cv2.COLOR_YUV2RGB_I420), np.uint8), mesh
 
 
@@ -58,6 +61,7 @@ def _create_rest() -> Values:
     return np.asarray(rest, np.float32)
 
 
+@cache
 def _draw_wall() -> NDArray[np.uint8]:
     width, height = SIZE
     x = (np.arange(width, dtype=np.float32) - _CENTRE[0])[None, :] / width
@@ -84,6 +88,21 @@ def _draw_body(picture: NDArray[np.uint8], coat: tuple[float, float, float]) -> 
     _paint(picture, [(-0.008, 1.05), (0.008, 1.05), (0.008, 1.6), (-0.008, 1.6)], dark, 0.002)
 
 
+def _draw_hood(picture: NDArray[np.uint8], coat: tuple[float, float, float]) -> None:
+    """Draw a hood that a mask looks out of."""
+    side = [(0.0, -0.98), (-0.34, -0.90), (-0.60, -0.62), (-0.70, -0.15), (-0.66, 0.38),
+            (-0.52, 0.78), (-0.30, 0.98), (0.0, 1.04)]  # fmt: skip
+    half = bend(side)
+    outer = np.vstack([half, mirror(half)[::-1]])
+    inner = outer * (0.86, 0.84) + (0.0, 0.03)
+    dark = tuple(0.22 * value for value in coat)
+    light = tuple(min(1.12 * value, 255.0) for value in coat)
+    _paint(picture, move(outer, 0.0, 0.03), (20, 22, 30), 0.05, opacity=0.5)
+    _paint(picture, outer, coat, 0.004)
+    _paint(picture, outer * (0.93, 0.92) + (0.0, 0.015), light, 0.03, opacity=0.7)
+    _paint(picture, inner, dark, 0.012)
+
+
 def _paint(
     picture: NDArray[np.uint8],
     points: object,
@@ -92,10 +111,12 @@ def _paint(
     opacity: float = 1.0,
 ) -> None:
     places = np.asarray(points, np.float64) * _FACE_PX + _CENTRE
-    mask = np.zeros(picture.shape[:2], np.uint8)
-    cv2.fillPoly(mask, [np.rint(places * 16).astype(np.int32)], 255, cv2.LINE_AA, 4)
-    if blur > 0.0:
-        mask = np.asarray(cv2.GaussianBlur(mask, (0, 0), blur * _FACE_PX), np.uint8)
-    share = mask[..., None].astype(np.float32) * np.float32(opacity / 255)
-    mixed = picture + (np.array(rgb, np.float32) - picture) * share
-    picture[:] = np.rint(mixed).astype(np.uint8)
+    rows, columns = picture.shape[:2]
+    top = max(int(places[:, 1].min() - 3 * blur * _FACE_PX) - 1, 0)
+    mask = np.zeros((rows - top, columns), np.uint8)
+    fixed = np.rint((places - (0, top)) * 16).astype(np.int32)
+    cv2.fillPoly(mask, [fixed], 255, cv2.LINE_AA, 4)
+    share = soften(mask.astype(np.float32) * np.float32(opacity / 255), blur * _FACE_PX)
+    for channel, value in enumerate(rgb):
+        part = picture[top:, :, channel]
+        part[:] = np.rint(part + (np.float32(value) - part) * share)

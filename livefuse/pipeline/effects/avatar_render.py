@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from livefuse.face import Box
     from livefuse.frame import Colour, Frame
-    from livefuse.pipeline.effects.mesh_raster import GridBox
+    from livefuse.pipeline.effects.mesh_raster import GridBox, MeshView
 
     Values = NDArray[np.float32]
 
@@ -55,7 +55,7 @@ _EDGE: Final = np.clip((np.arange(256) - 100) * (255 / 80), 0, 255).astype(np.ui
 class Drawing(NamedTuple):
     """An avatar as drawn: `rgba` uint8 (HEIGHT_PX, WIDTH_PX, 4) on `shape`, and how it lives.
 
-    `coat` is the colour (R, G, B) of what it wears in a portrait.
+    `coat` is the colour (R, G, B) of what it wears in a portrait; a mask has a `hood` behind it.
     """
 
     rgba: NDArray[np.uint8]
@@ -64,6 +64,7 @@ class Drawing(NamedTuple):
     mouth: MouthStyle
     gloss: Gloss
     coat: tuple[float, float, float]
+    hood: bool = False
 
 
 class _Texture(NamedTuple):
@@ -76,9 +77,9 @@ class _Texture(NamedTuple):
 
 @dataclass(slots=True)
 class Wearer:
-    """What is kept of one wearer from frame to frame."""
+    """What is kept of one wearer from frame to frame. `light` None: the avatar's own will do."""
 
-    light: WearerLight = field(default_factory=WearerLight)
+    light: WearerLight | None = field(default_factory=WearerLight)
     level: int = -1
 
 
@@ -138,19 +139,24 @@ class AvatarRenderer:
             paint_eye(layers, gaze, self._drawing.eye, texture.eye)
 
     def _light(self, frame: Frame, placed: PlacedAvatar, layers: Layers, wearer: Wearer) -> None:
-        view, gloss = placed.view, self._drawing.gloss
         gain, added = look_up(self._ball, placed.towards)
-        size = (max(1, view.box.columns // 2), max(1, view.box.rows // 2))
+        if wearer.light is not None:
+            light = self._measure_light(frame, placed.view, wearer.light)
+            gain *= light
+            added *= light
+        _apply_light(layers, gain, added)
+
+    def _measure_light(self, frame: Frame, view: MeshView, light: WearerLight) -> Values:
+        """Return the gain of the wearer's own light on the view's grid."""
         box = view.box
+        size = (max(1, box.columns // 2), max(1, box.rows // 2))
         luma = frame.y[box.y0 : box.y1, box.x0 : box.x1]
         small = np.asarray(cv2.resize(luma, size, interpolation=cv2.INTER_AREA), np.uint8)
-        scale = self._skin.shape[0] / self._drawing.rgba.shape[0]
-        places = cv2.resize(view.uv, size, interpolation=cv2.INTER_NEAREST) * np.float32(scale)
+        scale = np.float32(self._skin.shape[0] / self._drawing.rgba.shape[0])
+        places = cv2.resize(view.uv, size, interpolation=cv2.INTER_NEAREST) * scale
         skin = cv2.remap(self._skin, places, None, cv2.INTER_LINEAR)  # type: ignore[call-overload]  # the stubs forbid the None that a joint map needs
-        light = wearer.light.measure(small, skin, gloss, view.face_px * size[0] / box.width)
-        light = np.asarray(cv2.resize(light, (box.columns, box.rows)), np.float32)
-        gain, added = gain * light, added * light
-        _apply_light(layers, gain, added)
+        found = light.measure(small, skin, self._drawing.gloss, view.face_px * size[0] / box.width)
+        return np.asarray(cv2.resize(found, (box.columns, box.rows)), np.float32)
 
 
 def _apply_light(layers: Layers, gain: Values, added: Values) -> None:

@@ -128,7 +128,7 @@ class AvatarPuppet:
         self._renderer = AvatarRenderer(drawing)
         self._picture, self._mesh = draw_empty_portrait(drawing)
         self._config = config
-        self._wearer = Wearer()
+        self._wearer = Wearer(light=None)
         self._stage: Stage | None = None
 
     def show(self, frame: Frame, motion: Motion, wearer: Values | None) -> Values:

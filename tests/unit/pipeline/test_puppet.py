@@ -7,6 +7,7 @@ from livefuse.config import Config, PuppetConfig
 from livefuse.errors import ConfigError, RefusedError
 from livefuse.face import Box, Face, SourceFace, Track
 from livefuse.frame import Colour
+from livefuse.pipeline.aside import InlineExecutor
 from livefuse.pipeline.canonical import CANONICAL, fit_head
 from livefuse.pipeline.effects.avatar import get_drawing
 from livefuse.pipeline.effects.avatar_portrait import draw_portrait
@@ -89,12 +90,8 @@ class Recorder:
 
 
 def create_step(puppet):
-    class Keeper(SourceKeeper):
-        def follow(self, face_id):
-            pass
-
-    keeper = Keeper(None, lambda face_id: puppet)
-    keeper.made = puppet
+    keeper = SourceKeeper(InlineExecutor(), lambda face_id: puppet)
+    keeper.set_source("")
     return PuppetStep(keeper)
 
 
@@ -186,7 +183,7 @@ def test_beyond_the_rings_the_portrait_is_still():
 def test_a_portrait_fills_the_frame_or_stands_in_its_own_blur(size, frame):
     source, mesh = create_photo(*size)
     fit = fit_portrait(size, mesh, *frame)
-    stage = create_stage(source.picture_rgb, mesh, *frame, Colour())
+    stage = create_stage(source.picture_rgb, mesh, frame[0], frame[1], Colour())
     assert stage.planes[0].shape == (frame[1], frame[0])
     assert stage.planes[0].min() > 20  # no black bar
     assert fit.scale >= min(frame[0] / size[0], frame[1] / size[1]) - 1e-6
@@ -217,7 +214,8 @@ def test_a_turn_is_taken_over_in_part_and_limited():
         head = create_head_move(pose, motion, 0.8)
         seen = float(np.linalg.norm(cv2.Rodrigues(head.rotation.astype(np.float64))[0]))
         assert 0.9 * most < seen <= most
-    none = create_head_move(pose, motion, 0.0)
+    turned = create_rest()._replace(turn=np.array([0, 1.2, 0], np.float32))
+    none = create_head_move(pose, turned, 0.0)
     np.testing.assert_allclose(none.apply(portrait), portrait, atol=1e-3)
 
 
@@ -282,6 +280,7 @@ def test_the_rest_face_follows_in_time():
     reader = MotionReader()
     read_motion(reader, create_mesh())
     tired = create_mesh(gap=0.02)
+    motion = create_rest()
     for _ in range(300):
         motion = reader.read(tired, 0.1)
     assert np.abs(motion.expression).max() < 0.003

@@ -12,7 +12,7 @@ class LateExecutor(Executor):
         self.waiting = []
 
     def submit(self, fn, /, *args, **kwargs):
-        future = Future()
+        future: Future[object] = Future()
         self.waiting.append((future, fn, args))
         return future
 
