@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     Yuv = tuple[float, float, float]
 
 _OPEN: Final = 0.012  # of the face's width
+_BAR: Final = 0.036  # of the mouth's width: half a bar
+_GLOW: Final = 4.0  # half bars: how far its light reaches
 
 
 class MouthStyle(NamedTuple):
@@ -109,25 +111,22 @@ def _fill_mouth(
             colours += (np.array(painted.fangs, np.float32) - colours) * share
 
 
-def _draw_bars(
-    colours: Values,
-    outline: Values,
-    yuv: Yuv,
-    box: Part,
-) -> None:
+def _draw_bars(colours: Values, outline: Values, yuv: Yuv, box: Part) -> None:
     """Draw upright lamps across the mouth, as high as it is open there: a voice made visible."""
+    x0, y0, x1, y1 = box
+    half_width = max(_BAR * float(np.hypot(*(outline[10] - outline[0]))), 0.7)
     for index in range(1, 10):
         top, low = outline[index], outline[20 - index]
-        height = float(np.hypot(*(low - top)))
         middle = (top + low) / 2
-        shape = (0.045 * float(np.hypot(*(outline[10] - outline[0]))) * 0.8, 0.33 * height)
-        x0, y0, x1, y1 = box
-        x = np.abs(np.arange(x0, x1, dtype=np.float32) - middle[0]) / max(shape[0], 0.7)
-        y = np.abs(np.arange(y0, y1, dtype=np.float32) - middle[1]) / max(shape[1], 0.7)
-        share = np.clip(1.5 - np.maximum(x[None, :], y[:, None]), 0, 1)
-        glow = 0.28 * np.exp(-0.5 * (x[None, :] ** 2 / 4 + y[:, None] ** 2 / 1.4))
-        mixed = np.maximum(share, glow)[..., None]
-        colours += (np.array(yuv, np.float32) - colours) * mixed
+        half_height = max(0.33 * float(np.hypot(*(low - top))), 0.7)
+        left = min(max(int(middle[0] - _GLOW * half_width), x0), x1)
+        right = min(max(int(middle[0] + _GLOW * half_width) + 2, left), x1)
+        x = (np.arange(left, right, dtype=np.float32) - middle[0]) / half_width
+        y = (np.arange(y0, y1, dtype=np.float32) - middle[1]) / half_height
+        share = np.clip(1.5 - np.maximum(np.abs(x)[None, :], np.abs(y)[:, None]), 0, 1)
+        glow = np.exp(-x * x / 8)[None, :] * (0.28 * np.exp(-y * y / 2.8))[:, None]
+        part = colours[:, left - x0 : right - x0]
+        part += (np.array(yuv, np.float32) - part) * np.maximum(share, glow)[..., None]
 
 
 def _dab(
