@@ -11,6 +11,8 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
+from livefuse.clock import NS_PER_S
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -92,6 +94,20 @@ class Ring(Generic[T]):
             item = self._items.popleft()
             self._condition.notify_all()
             return item
+
+    def take_within(self, timeout_ns: int) -> T | None:
+        """Return the oldest item, or None when there is none within `timeout_ns`.
+
+        Raises:
+            RingClosed: closed, and everything has been taken.
+        """
+        with self._condition:
+            is_over = self._condition.wait_for(
+                lambda: self._items or self._closed, timeout_ns / NS_PER_S
+            )
+            if not is_over:
+                return None
+        return self.take()
 
     def close(self, *, discard: bool = False) -> list[T]:
         """End the ring: putters are refused, getters take what is left.

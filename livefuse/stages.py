@@ -6,7 +6,6 @@ Three loops, each run by a thread of its own; `job.py` starts them and waits for
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,16 +13,17 @@ import msgspec
 
 from livefuse.clock import NS_PER_MS, NS_PER_S, Clock
 from livefuse.errors import JobError, LivefuseError
-from livefuse.frame import TIME_BASE_HZ, Frame, FramePool
+from livefuse.frame import Frame, FramePool
 from livefuse.load_control import LoadControl
 from livefuse.packet import Packet, StreamsInfo
+from livefuse.picture_out import PictureOut
 from livefuse.pipeline.conveyor import MAX_PARTS, Conveyor
 from livefuse.pipeline.state import Load
 from livefuse.publish.audio import AudioTrack
 from livefuse.publish.encode import VideoEncoder
-from livefuse.publish.mark import Label, SeiStamp
 from livefuse.redact import redact_text
 from livefuse.ring import Ring, RingClosed, RingMode
+from livefuse.sound_out import SoundOut
 from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class Stages:
         if mode == "every_frame":
             encode = msgspec.structs.replace(encode, threads=encode.every_frame_threads)
         self.encoder = VideoEncoder(encode, media.width, media.height, media.fps, media.colour)
+        self._frame_ms = 1000 / max(media.fps, 1.0)
+        self.pictures = PictureOut(self.encoder, fanout, telemetry, config, job_id, self._frame_ms)
         self.audio_track = (
             AudioTrack(media.audio, config.audio) if media.audio is not None else None
         )
@@ -65,9 +67,9 @@ class Stages:
         )
         self._parts = min(config.pipeline.execution_threads, MAX_PARTS)
         # One frame for each place in the two rings, two for each part of the pipeline (at work,
-        # waiting for the next), one each for decoder and encoder, one to spare.
+        # waiting for the next), one each for decoder and encoder, one that is held, one to spare.
         self._pool = FramePool(
-            media.width, media.height, 2 * config.ring.capacity + 2 * self._parts + 2
+            media.width, media.height, 2 * config.ring.capacity + 2 * self._parts + 3
         )
         self._arrived: Ring[Frame] = Ring(
             config.ring.capacity,
@@ -82,18 +84,14 @@ class Stages:
             mode=mode,
             on_drop=lambda _packet: telemetry.count("audio_packets_dropped"),
         )
-        self._audio_offset = config.audio.offset_ms * TIME_BASE_HZ // 1000
+        self._may_hold = mode == "live" and media.is_live
         self._telemetry = telemetry
         self._clock: Clock = telemetry.clock
         self._fanout = fanout
         self._log = get_logger("stages")
         self._told_ns = -NS_PER_S
-        self._label = Label(config.mark)
-        self._stamp = SeiStamp(job_id)
-        self._has_generated = False
         self._mode = mode
         self._config = config
-        self._frame_ms = 1000 / max(media.fps, 1.0)
         self.load: LoadControl | None = None
         self.faces = 0
         self.last_token: Token | None = None
@@ -149,7 +147,7 @@ class Stages:
         for index in range(self._parts):
             name = "pipeline" if index == 0 else f"pipeline-{index + 1}"
             loops[name] = partial(self._run_part, conveyor, index)
-        return loops | {"encode": self.run_encoder, "audio": self.run_audio}
+        return loops | {"encode": self._run_encoder, "audio": self._run_sound}
 
     def _take_frame(self) -> tuple[Frame, Load]:
         """Wait for the next frame that is to be treated, and what is to be spared on it."""
@@ -186,57 +184,15 @@ class Stages:
             self._tell_failure(outcome)
         self._treated.put(frame)
 
-    def run_encoder(self) -> None:
-        """Encode each frame once for all outputs and give it back to the pool."""
-        try:
-            while True:
-                frame = self._treated.take()
-                started_ns = self._clock.now_ns()
-                self._mark(frame)
-                self._fanout.show(frame)
-                for packet in self.encoder.encode(frame):
-                    self._send_picture(packet)
-                self._observe("encode", started_ns)
-                added_ns = self._clock.now_ns() - frame.arrival_ns
-                self._telemetry.latency.add(added_ns / NS_PER_MS)
-                self._telemetry.frames_out.add()
-                self._pool.release(frame)
-        except RingClosed:
-            for packet in self.encoder.flush():
-                self._send_picture(packet)
-        finally:
-            self._treated.close(discard=True)  # nobody takes any more: the pipeline must not wait
+    def _run_encoder(self) -> None:
+        self.pictures.run(self._treated, self._pool, may_hold=self._may_hold)
 
-    def _mark(self, frame: Frame) -> None:
-        """Draw the label over what was generated: after all else, before anything leaves."""
-        if frame.is_generated:
-            self._has_generated = True
-            self._label.draw(frame)
-
-    def _send_picture(self, packet: Packet) -> None:
-        if self._has_generated:
-            packet = self._stamp.stamp(packet, self._clock.epoch_s())
-        self._fanout.send(packet)
-
-    def run_audio(self) -> None:
-        """Relay or transcode sound; it never waits for pictures, the muxers join both by PTS."""
-        track = self.audio_track
-        if track is None:
+    def _run_sound(self) -> None:
+        if self.audio_track is None:
             return
-        try:
-            while True:
-                self._send_sound(track.process(self._sound.take()))
-        except RingClosed:
-            self._send_sound(track.flush())
-        finally:
-            if track.errors:
-                self._telemetry.count("audio_errors", track.errors)
-
-    def _send_sound(self, packets: list[Packet]) -> None:
-        offset = self._audio_offset
-        for sound in packets:
-            if sound.dts + offset >= 0:
-                self._fanout.send(replace(sound, pts=sound.pts + offset, dts=sound.dts + offset))
+        out = SoundOut(self.audio_track, self._fanout, self._telemetry, self._config)
+        is_holding = (lambda: self.pictures.is_holding) if self._may_hold else None
+        out.run(self._sound, is_holding=is_holding)
 
     def _tell_failure(self, outcome: Outcome) -> None:
         """Log why a frame may not be seen, at most once a second: the counters have them all."""

@@ -29,6 +29,7 @@ from livefuse.config.load import LADDER, GovernorConfig, Rung
 from livefuse.config.media import (
     AudioConfig,
     EncodeConfig,
+    HoldConfig,
     HttpConfig,
     IngestConfig,
     LogConfig,
@@ -55,6 +56,7 @@ __all__ = [
     "EncodeConfig",
     "EnhanceConfig",
     "GovernorConfig",
+    "HoldConfig",
     "HttpConfig",
     "IdentifyConfig",
     "IngestConfig",
@@ -94,6 +96,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     mask: MaskConfig = MaskConfig()
     blur: BlurConfig = BlurConfig()
     governor: GovernorConfig = GovernorConfig()
+    hold: HoldConfig = HoldConfig()
     encode: EncodeConfig = EncodeConfig()
     mark: MarkConfig = MarkConfig()
     audio: AudioConfig = AudioConfig()

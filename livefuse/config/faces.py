@@ -80,6 +80,7 @@ class SwapConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     model: str = "mesh"
     threads: Threads = 1
     grain: bool = True
+    match_colour: bool = True
 
 
 class PuppetConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

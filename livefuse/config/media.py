@@ -63,6 +63,14 @@ class AudioConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     offset_ms: OffsetMs = 0
 
 
+class HoldConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is shown while no picture comes."""
+
+    show: Literal["hold", "blur", "slate"] = "hold"
+    after_ms: Annotated[int, msgspec.Meta(ge=100)] = 1000
+    fps: Annotated[float, msgspec.Meta(ge=5.0, le=60.0)] = 5.0
+
+
 class RtmpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Pushing to a remote server."""
 

@@ -15,6 +15,7 @@ from livefuse.geometry import measure_radius
 from livefuse.pipeline.effects import enhance_network
 from livefuse.pipeline.effects.enhance_classical import create_classical_enhancer
 from livefuse.pipeline.effects.enhance_network import create_network_enhancer
+from livefuse.token import COVERING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +47,7 @@ class EnhanceStep:
 
     def run(self, state: FrameState) -> None:
         """See `Step.run`."""
-        if state.cover_reason:
+        if state.cover_reason and not COVERING.isdisjoint(state.token.operations):
             state.did = "left to the whole cover"
             return
         if not self._is_on(state.token) or self._config.amount <= 0.0:

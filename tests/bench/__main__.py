@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -15,6 +16,7 @@ _LONG = {"soak"}
 
 
 def main() -> int:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as livefuse itself does
     for module in sorted(Path(__file__).parent.glob("[a-z]*.py")):
         importlib.import_module(f"tests.bench.{module.stem}")  # each registers its benches
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)

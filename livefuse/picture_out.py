@@ -1,0 +1,170 @@
+"""Treated frames -> marks -> one encode -> packets for all; the last picture while none comes.
+
+The output outlives its input: when no frame has come for a second the last one goes on, as it is,
+blurred, or a slate, five times a second and stamped with the time that passes, so that a server
+keeps the line and players keep playing. The first new frame takes its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from livefuse.clock import NS_PER_MS, NS_PER_S, Clock
+from livefuse.frame import TIME_BASE_HZ, Frame, FramePool
+from livefuse.publish.mark import Label, SeiStamp
+from livefuse.ring import Ring, RingClosed
+from livefuse.safety.cover import cover_frame, draw_slate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from livefuse.config import Config, HoldConfig
+    from livefuse.packet import Packet
+    from livefuse.publish.encode import VideoEncoder
+    from livefuse.publish.fanout import FanOut
+    from livefuse.telemetry import Telemetry
+
+_MAX_BEHIND: Final = 15  # frames in a row that come with an older stamp: then the line is moved
+_COVERS: Final[dict[str, Callable[[Frame], None]]] = {"blur": cover_frame, "slate": draw_slate}
+
+
+class PictureHold:
+    """The last picture that was shown, and when it is to be shown again. One thread."""
+
+    def __init__(self, config: HoldConfig, frame_ms: float) -> None:
+        self._show = config.show
+        self._after_ns = round(max(config.after_ms, 3 * frame_ms) * NS_PER_MS)
+        self._every_ns = round(NS_PER_S / config.fps)
+        self._frame: Frame | None = None
+        self._shown_ns = self._repeated_ns = 0
+        self._pts = 0
+        self.is_holding = False
+
+    def keep(self, frame: Frame, now_ns: int) -> Frame | None:
+        """Take the frame that has just been shown; return the one before, which is free now."""
+        before, self._frame = self._frame, frame
+        self._shown_ns = self._repeated_ns = now_ns
+        self._pts = frame.pts
+        self.is_holding = False
+        return before
+
+    def get_wait_ns(self, now_ns: int) -> int | None:
+        """Return how long to wait for a frame before one is to be repeated; None: for ever."""
+        if self._frame is None:
+            return None
+        due_ns = self._shown_ns + self._after_ns
+        if self.is_holding:
+            due_ns = self._repeated_ns + self._every_ns
+        return max(due_ns - now_ns, 0)
+
+    def repeat(self, now_ns: int) -> Frame | None:
+        """Return the picture to show at `now_ns`, stamped with the time that has passed."""
+        frame = self._frame
+        if frame is None:
+            return None
+        if not self.is_holding and self._show in _COVERS:
+            frame.fill_planes()
+            _COVERS[self._show](frame)
+        self.is_holding = True
+        self._repeated_ns = now_ns
+        frame.pts = self._pts + (now_ns - self._shown_ns) * TIME_BASE_HZ // NS_PER_S
+        return frame
+
+
+class PictureOut:
+    """One job's encode. `run` has a thread of its own."""
+
+    def __init__(
+        self,
+        encoder: VideoEncoder,
+        fanout: FanOut,
+        telemetry: Telemetry,
+        config: Config,
+        job_id: str,
+        frame_ms: float,
+    ) -> None:
+        self.encoder = encoder
+        self._fanout = fanout
+        self._telemetry = telemetry
+        self._clock: Clock = telemetry.clock
+        self._hold = PictureHold(config.hold, frame_ms)
+        self._label = Label(config.mark)
+        self._stamp = SeiStamp(job_id)
+        self._has_generated = False
+        self._last_pts = -1
+        self._shift = 0
+        self._behind = 0
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether the last picture is shown for want of another."""
+        return self._hold.is_holding
+
+    def run(self, treated: Ring[Frame], pool: FramePool, *, may_hold: bool) -> None:
+        """Encode each frame once for all outputs and give it back to the pool, until the end."""
+        try:
+            while True:
+                now_ns = self._clock.now_ns()
+                wait_ns = self._hold.get_wait_ns(now_ns) if may_hold else None
+                frame = treated.take() if wait_ns is None else treated.take_within(wait_ns)
+                if frame is None:
+                    self._repeat()
+                elif not self._is_behind(frame):
+                    self._show_new(frame, pool)
+                else:
+                    pool.release(frame)
+        except RingClosed:
+            for packet in self.encoder.flush():
+                self._send(packet)
+        finally:
+            treated.close(discard=True)  # nobody takes any more: the pipeline must not wait
+
+    def _show_new(self, frame: Frame, pool: FramePool) -> None:
+        started_ns = self._clock.now_ns()
+        self._show(frame)
+        now_ns = self._clock.now_ns()
+        self._telemetry.observe_step("encode", (now_ns - started_ns) / NS_PER_MS)
+        self._telemetry.latency.add((now_ns - frame.arrival_ns) / NS_PER_MS)
+        self._telemetry.frames_out.add()
+        before = self._hold.keep(frame, now_ns)
+        if before is not None:
+            pool.release(before)
+
+    def _repeat(self) -> None:
+        frame = self._hold.repeat(self._clock.now_ns())
+        if frame is not None and frame.pts > self._last_pts:
+            self._telemetry.count("held_frames")
+            self._show(frame)
+
+    def _is_behind(self, frame: Frame) -> bool:
+        """Say whether `frame` is older than what was shown: after a hold for a frame or two.
+
+        A source that goes on where it stopped, as if no time had passed, moves the line instead.
+        """
+        frame.pts += self._shift
+        if frame.pts > self._last_pts:
+            self._behind = 0
+            return False
+        self._behind += 1
+        if self._behind <= _MAX_BEHIND:
+            self._telemetry.count("dropped_behind_hold")
+            return True
+        moved = self._last_pts + TIME_BASE_HZ // 30 - frame.pts
+        self._shift, frame.pts = self._shift + moved, frame.pts + moved
+        self._behind = 0
+        return False
+
+    def _show(self, frame: Frame) -> None:
+        """Mark after all else, before anything leaves; then encode for everybody."""
+        self._last_pts = frame.pts
+        if frame.is_generated:
+            self._has_generated = True
+            self._label.draw(frame)
+        self._fanout.show(frame)
+        for packet in self.encoder.encode(frame):
+            self._send(packet)
+
+    def _send(self, packet: Packet) -> None:
+        if self._has_generated:
+            packet = self._stamp.stamp(packet, self._clock.epoch_s())
+        self._fanout.send(packet)
