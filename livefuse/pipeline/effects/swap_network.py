@@ -13,6 +13,7 @@ import numpy as np
 from livefuse.errors import ModelError, RefusedError
 from livefuse.frame import create_frame
 from livefuse.geometry import Similarity
+from livefuse.pipeline.effects.colour_match import ColourMatch, add_difference, take_samples
 from livefuse.pipeline.effects.crop_mask import CropMask
 from livefuse.pipeline.effects.paste import SHARES, SIGNED, Paster, Units
 from livefuse.pipeline.effects.swap_source import SourcePicture, SourceReader, normalise
@@ -93,6 +94,9 @@ class NetworkSwapper:
         self._blob = CropBlob(self._size, model.mean, model.std)
         self._mask = CropMask(context.config.mask.shape, model.template, self._size)
         self._paster = Paster()
+        self._match = ColourMatch() if context.config.swap.match_colour else None
+        self._mean = np.array(model.mean, np.float32).reshape(3, 1, 1)
+        self._std = np.array(model.std, np.float32).reshape(3, 1, 1)
         self._told: Floats | None = None
 
     def prepare(self, source: SourceFace) -> None:
@@ -116,8 +120,16 @@ class NetworkSwapper:
             return False
         to_crop = fit_template(points, self._template, self._size)
         mask = self._mask.draw(state, face, to_crop, state.token.parameters.blend_ratio)
-        face_rgb = self._forward(self._blob.read(state.frame, to_crop))
-        self._paster.paste(state.frame, face_rgb, to_crop, mask, self._family.units)
+        blob = self._blob.read(state.frame, to_crop)
+        face_rgb = self._forward(blob)
+        units = self._family.units
+        if self._match is not None:
+            before = take_samples(blob[0], self._std, self._mean)
+            after = take_samples(face_rgb, units.scale, units.offset)
+            difference = self._match.follow(face.track.track_id, before, after, mask)
+            if difference is not None:
+                add_difference(face_rgb, difference, units.scale)
+        self._paster.paste(state.frame, face_rgb, to_crop, mask, units)
         return True
 
     def _forward(self, blob: Floats) -> Floats:

@@ -19,6 +19,7 @@ from livefuse.pipeline.effects.swap_network import create_network_swapper
 from livefuse.pipeline.landmarks import get_landmarks
 from livefuse.pipeline.state import FrameState, StepContext
 from livefuse.pipeline.swap_step import create_swap_step
+from livefuse.pipeline.topology import OVAL
 from livefuse.runtime.session import SessionCache
 from livefuse.token import Parameters, create_token
 from tests.faces import (
@@ -129,10 +130,13 @@ def scene():
     return frame, analyse(frame).faces[0]
 
 
-def swap(sessions, scene, picture, portrait, name, blend_ratio=1.0):
+def swap(  # noqa: PLR0913 - four fixtures
+    sessions, scene, picture, portrait, name, *, blend_ratio=1.0, match_colour=False
+):
     """Return the frame's BGR after the swap, and whether it was done."""
     _, face = scene
-    context = create_context(sessions, create_config(sessions, model=name))
+    config = create_config(sessions, model=name, match_colour=match_colour)
+    context = create_context(sessions, config)
     swapper = create_network_swapper(context, lambda _: portrait.mesh)
     source = SourceFace("me", cv2.cvtColor(picture, cv2.COLOR_BGR2RGB), "0" * 64)
     swapper.prepare(source)
@@ -249,6 +253,33 @@ def test_half_a_blend_is_half_way(sessions, scene, picture, portrait):
     frame = scene[0]
     middle = (whole.y.astype(np.float32) + frame.y) / 2
     assert np.abs(half.y - middle).max() <= 2.0
+
+
+@pytest.mark.parametrize("name", ["hyperswap_1a_256", "ghost_1_256", "hififace_unofficial_256"])
+def test_the_skin_along_the_rim_keeps_its_tone(sessions, scene, picture, portrait, name):
+    """C65: Lab distance in the band where the swap fades, a strongly tinted network."""
+    frame, face = scene
+    oval = face.mesh[OVAL, :2]
+    middle = oval.mean(axis=0)
+    band = np.zeros(frame.y.shape, np.uint8)
+    for scale, value in ((0.94, 255), (0.8, 0)):
+        points = np.rint(middle + scale * (oval - middle)).astype(np.int32)
+        cv2.fillPoly(band, [points], value)
+    distance = {}
+    for match in (False, True):
+        swapped = swap(sessions, scene, picture, portrait, name, match_colour=match)
+        distance[match] = measure_lab(read_bgr(swapped), read_bgr(frame), band)
+    assert distance[True] < 5.0
+    assert distance[True] < 0.6 * distance[False]
+
+
+def measure_lab(one, other, band):
+    """Return the mean Lab distance of two pictures, softened as the eye does, inside `band`."""
+    labs = [
+        cv2.cvtColor(cv2.GaussianBlur(p, (0, 0), 4).astype(np.float32) / 255, cv2.COLOR_BGR2LAB)
+        for p in (one, other)
+    ]
+    return float(np.linalg.norm(labs[0] - labs[1], axis=2)[band > 0].mean())
 
 
 def test_a_drawing_is_refused_in_words(sessions, portrait):
