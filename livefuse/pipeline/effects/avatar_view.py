@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _POINTS: Final = 468
 _WITH_IRISES: Final = 478
-_GRID_ACROSS_PX: Final = 110.0
+_GRID_ACROSS_PX: Final = 88.0
 _COARSEST: Final = 0.25
 _MAX_REACH: Final = 4.0  # of the frame's long side: farther points are not a face
 
