@@ -23,15 +23,32 @@ _SIGMA: Final = 2.5  # samples: how far along the rim a tone goes
 _REACH: Final = 15  # samples: the box whose mean holds far from the rim
 _WIDE_SHARE: Final = 0.03
 _INSIDE: Final = 0.9  # of the mask: the face itself
-_FOLLOW: Final = 0.25
+_FOLLOW: Final = 0.4
+_EVERY_N: Final = 3
 _MAX_TRACKS: Final = 16
+
+
+class _Kept:
+    """A track's difference, and how many frames ago it was measured."""
+
+    def __init__(self, difference: Floats) -> None:
+        self.difference = difference
+        self.age = 0
 
 
 class ColourMatch:
     """Follows each track's difference. One instance for one thread."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, Floats] = {}
+        self._kept: dict[int, _Kept] = {}
+
+    def get(self, track_id: int) -> Floats | None:
+        """Return the difference if it need not be measured for this frame (two of three)."""
+        kept = self._kept.get(track_id)
+        if kept is None or kept.age + 1 >= _EVERY_N:
+            return None
+        kept.age += 1
+        return kept.difference
 
     def follow(
         self, track_id: int, before: Floats, after: Floats, mask: NDArray[np.uint8]
@@ -44,13 +61,17 @@ class ColourMatch:
         found = measure_difference(before, after, mask)
         kept = self._kept.pop(track_id, None)
         if found is not None:
-            kept = found if kept is None else kept + np.float32(_FOLLOW) * (found - kept)
+            kept = _Kept(found if kept is None else _follow(kept.difference, found))
         if kept is None:
             return None
         self._kept[track_id] = kept  # the last one is the one that was seen last
         if len(self._kept) > _MAX_TRACKS:
             self._kept.pop(next(iter(self._kept)))
-        return kept
+        return kept.difference
+
+
+def _follow(kept: Floats, found: Floats) -> Floats:
+    return kept + np.float32(_FOLLOW) * (found - kept)
 
 
 def take_samples(

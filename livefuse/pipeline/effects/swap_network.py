@@ -122,15 +122,24 @@ class NetworkSwapper:
         mask = self._mask.draw(state, face, to_crop, state.token.parameters.blend_ratio)
         blob = self._blob.read(state.frame, to_crop)
         face_rgb = self._forward(blob)
-        units = self._family.units
-        if self._match is not None:
-            before = take_samples(blob[0], self._std, self._mean)
-            after = take_samples(face_rgb, units.scale, units.offset)
-            difference = self._match.follow(face.track.track_id, before, after, mask)
-            if difference is not None:
-                add_difference(face_rgb, difference, units.scale)
-        self._paster.paste(state.frame, face_rgb, to_crop, mask, units)
+        self._match_colour(face.track.track_id, blob[0], face_rgb, mask)
+        self._paster.paste(state.frame, face_rgb, to_crop, mask, self._family.units)
         return True
+
+    def _match_colour(
+        self, track_id: int, wearer: Floats, face_rgb: Floats, mask: NDArray[np.uint8]
+    ) -> None:
+        """Give `face_rgb` the tone that `wearer` (as the network is fed) has along the rim."""
+        if self._match is None:
+            return
+        units = self._family.units
+        difference = self._match.get(track_id)
+        if difference is None:
+            before = take_samples(wearer, self._std, self._mean)
+            after = take_samples(face_rgb, units.scale, units.offset)
+            difference = self._match.follow(track_id, before, after, mask)
+        if difference is not None:
+            add_difference(face_rgb, difference, units.scale)
 
     def _forward(self, blob: Floats) -> Floats:
         """Return R, G, B, (3, size, size) in the family's units, of the face that is made."""

@@ -91,6 +91,8 @@ def test_it_follows_slowly_and_keeps_tracks_apart():
     jump = match.follow(1, after, after, mask)
     assert jump is not None
     assert 0.05 < jump[16, 16, 0] < 0.1
+    assert [match.get(1) is not None for _ in range(3)] == [True, True, False]
+    assert match.get(3) is None
     other = match.follow(2, before, before, mask)
     assert other is not None
     assert np.abs(other).max() < 1e-3
