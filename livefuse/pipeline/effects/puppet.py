@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     Values = NDArray[np.float32]
     Plane = NDArray[np.uint8]
 
-_GRID_ACROSS_PX: Final = 110.0
+_GRID_ACROSS_PX: Final = 80.0
 _COARSEST: Final = 0.25
+_BYTES_PER_PLACE: Final = 8
 _OPEN_MOUTH: Final = 0.015  # face widths
 _RESTS: Final = 1e-3
 
@@ -113,12 +114,19 @@ class PhotoPuppet:
         _stay_where_bare(uv, inside, scale)
         full = (slice(box.y0, box.y1), slice(box.x0, box.x1))
         half = (slice(box.y0 // 2, box.y1 // 2), slice(box.x0 // 2, box.x1 // 2))
-        places = np.asarray(cv2.resize(uv, (box.width, box.height)), np.float32)
+        places = self._get_places("places", box.height, box.width)
+        cv2.resize(uv, (box.width, box.height), dst=places)
         _remap(stage.planes[0][full], places, frame.y[full])
-        small = np.asarray(cv2.resize(uv, (box.width // 2, box.height // 2)), np.float32)
-        small = (small - np.float32(0.5)) * np.float32(0.5)  # chroma px lie between two luma px
+        small = self._get_places("small", box.height // 2, box.width // 2)
+        uv -= np.float32(0.5)  # chroma px lie between two luma px
+        uv *= np.float32(0.5)
+        cv2.resize(uv, (box.width // 2, box.height // 2), dst=small)
         _remap(stage.planes[1][half], small, frame.u[half])
         _remap(stage.planes[2][half], small, frame.v[half])
+
+    def _get_places(self, name: str, rows: int, columns: int) -> Values:
+        kept = self._scratch.get(name, rows, columns * _BYTES_PER_PLACE).view(np.float32)
+        return kept.reshape(rows, columns, 2)
 
 
 class AvatarPuppet:
@@ -183,8 +191,6 @@ def _stay_where_bare(uv: Values, inside: Plane, scale: Values) -> None:
 
 
 def _remap(source: Plane, places: Values, out: Plane) -> None:
-    none = None
-    moved = cv2.remap(  # type: ignore[call-overload]  # the stubs forbid the None that a joint map needs
-        source, places, none, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+    cv2.remap(  # type: ignore[call-overload]  # the stubs forbid the None that a joint map needs
+        source, places, None, cv2.INTER_LINEAR, dst=out, borderMode=cv2.BORDER_REPLICATE
     )
-    np.copyto(out, moved)
