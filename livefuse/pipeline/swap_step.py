@@ -94,6 +94,8 @@ class SwapStep:
         """See `Step.reset`."""
         self._shown.clear()
         self._is_first = True
+        if self._keeper.made is not None:
+            self._keeper.made.reset()
 
     def _replace(self, state: FrameState, face: Face) -> None:
         track_id = face.track.track_id

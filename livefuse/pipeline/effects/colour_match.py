@@ -42,6 +42,10 @@ class ColourMatch:
     def __init__(self) -> None:
         self._kept: dict[int, _Kept] = {}
 
+    def reset(self) -> None:
+        """Forget all tracks."""
+        self._kept.clear()
+
     def get(self, track_id: int) -> Floats | None:
         """Return the difference if it need not be measured for this frame (two of three)."""
         kept = self._kept.get(track_id)

@@ -103,6 +103,7 @@ class NetworkEnhancer:
     def reset(self) -> None:
         """See `Enhancer.reset`."""
         self._gains.clear()
+        self._keeps_gains = False
 
     def _choose_crop(self, points: Floats) -> _Crop:
         """Return the smallest crop that shows the face in its own size."""

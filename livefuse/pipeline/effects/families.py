@@ -33,6 +33,10 @@ class Swapper(Protocol):
         """
         ...
 
+    def reset(self) -> None:
+        """Forget the frames so far, not the source."""
+        ...
+
 
 class Enhancer(Protocol):
     """Makes faces clearer. One instance for one thread."""

@@ -126,6 +126,11 @@ class NetworkSwapper:
         self._paster.paste(state.frame, face_rgb, to_crop, mask, self._family.units)
         return True
 
+    def reset(self) -> None:
+        """See `Swapper.reset`."""
+        if self._match is not None:
+            self._match.reset()
+
     def _match_colour(
         self, track_id: int, wearer: Floats, face_rgb: Floats, mask: NDArray[np.uint8]
     ) -> None:

@@ -40,6 +40,9 @@ class PaintSwapper:
             raise ConfigError("no face in it", hint="take another")
         self.grey = int(source.digest[:2], 16)
 
+    def reset(self):
+        self.log.append("reset")
+
     def swap(self, state, face):
         if not self.can or face.mesh is None:
             return False
