@@ -117,29 +117,45 @@ def find_gazes(points: Values, irises: Values | None, normals: Values) -> list[G
 def paint_eye(layers: Layers, gaze: Gaze, style: EyeStyle, painted: PaintedEye) -> None:
     """Paint one eye in place; what the lids leave open of it."""
     outline = _grow_outline(gaze, style)
-    box = cut_box(layers, outline, 0.25 * gaze.width_px + 3)
+    pad = (style.line_width if style.line is not None else 0.0) * gaze.width_px + 3
+    box = cut_box(layers, outline, pad)
     if box is None or gaze.facing <= 0.0 or gaze.width_px < _SMALLEST_PX:
         return
-    x0, y0, x1, y1 = box
-    opening = draw_polygon(outline, box) * np.float32(gaze.facing)
-    colours = _colour_eye(gaze, style, painted, box)
+    share = draw_polygon(outline, box)
+    iris = _place_iris(gaze, style)
+    colours = _colour_eye(iris, style, painted, box)
     if style.shadow > 0.0:
-        down = max(1, round(0.1 * gaze.width_px))
-        lower = np.zeros_like(opening)
-        lower[down:] = opening[:-down]
-        lower = cv2.GaussianBlur(lower, (0, 0), 0.6 * down)
-        colours[:, :, 0] -= (colours[:, :, 0] - 16) * style.shadow * np.clip(opening - lower, 0, 1)
+        _shade_eye(colours, share, max(1, round(0.1 * gaze.width_px)), style.shadow)
     if style.glint > 0.0:
-        _add_glints(colours, gaze, style, box)
-    blend(layers, (x0, y0, x1, y1), opening, colours)
+        _add_glints(colours, iris, style, box)
     if style.line is not None:
-        width = max(1, round(style.line_width * gaze.width_px))
-        lid = draw_line(outline[:_UPPER], width, box)
-        low = draw_line(np.vstack([outline[_UPPER - 1 :], outline[:1]]), max(1, width // 3), box)
-        share = np.maximum(lid, 0.5 * low) * np.float32(gaze.facing)
-        flat = np.empty_like(colours)
-        flat[:] = painted.line
-        blend(layers, box, share, flat)
+        lids = _draw_lids(outline, max(1, round(style.line_width * gaze.width_px)), box)
+        colours += (np.array(painted.line, np.float32) - colours) * lids[..., None]
+        share = np.maximum(share, lids)
+    blend(layers, box, share * np.float32(gaze.facing), colours)
+
+
+def _place_iris(gaze: Gaze, style: EyeStyle) -> tuple[float, float, float]:
+    """Return x, y and radius of the iris, px of the region, in an eye that `style` grows."""
+    middle = gaze.outline[[0, _UPPER - 1]].mean(axis=0)
+    x, y = (middle + (gaze.iris - middle) * np.array(style.grow, np.float32)).tolist()
+    return x, y, max(style.iris * gaze.width_px * style.grow[0], 1.0)
+
+
+def _shade_eye(colours: Values, opening: Values, down: int, strength: float) -> None:
+    """Darken what lies under the upper lid, `down` px deep."""
+    lower = np.zeros_like(opening)
+    lower[down:] = opening[:-down]
+    lower = np.asarray(cv2.GaussianBlur(lower, (0, 0), 0.6 * down), np.float32)
+    luma = colours[:, :, 0]
+    luma -= (luma - 16) * (np.float32(strength) * np.clip(opening - lower, 0, 1))
+
+
+def _draw_lids(outline: Values, width: int, box: Part) -> Values:
+    """Return the share of the lids' lines: the upper one strong, the lower one faint."""
+    upper = draw_line(outline[:_UPPER], width, box)
+    lower = draw_line(np.vstack([outline[_UPPER - 1 :], outline[:1]]), max(1, width // 3), box)
+    return np.asarray(np.maximum(upper, 0.5 * lower), np.float32)
 
 
 def _grow_outline(gaze: Gaze, style: EyeStyle) -> Values:
@@ -153,14 +169,14 @@ def _grow_outline(gaze: Gaze, style: EyeStyle) -> Values:
     return np.asarray(local @ turn + middle, np.float32)
 
 
-def _colour_eye(gaze: Gaze, style: EyeStyle, painted: PaintedEye, box: Part) -> Values:
+def _colour_eye(
+    iris: tuple[float, float, float], style: EyeStyle, painted: PaintedEye, box: Part
+) -> Values:
     """Return Y, U, V float32 of each px of the box: rings about the iris, white beyond."""
     x0, y0, x1, y1 = box
-    middle = gaze.outline[[0, _UPPER - 1]].mean(axis=0)
-    iris_x, iris_y = (middle + (gaze.iris - middle) * np.array(style.grow, np.float32)).tolist()
-    radius = max(style.iris * gaze.width_px * style.grow[0], 1.0)
-    x = (np.arange(x0, x1, dtype=np.float32) - iris_x)[None, :] / radius
-    y = (np.arange(y0, y1, dtype=np.float32) - iris_y)[:, None] / radius
+    at_x, at_y, radius = iris
+    x = (np.arange(x0, x1, dtype=np.float32) - at_x)[None, :] / radius
+    y = (np.arange(y0, y1, dtype=np.float32) - at_y)[:, None] / radius
     apart = np.sqrt(x * x + y * y)
     if style.slit < 1.0:
         narrow = np.sqrt((x / style.slit) ** 2 + y * y)
@@ -170,11 +186,14 @@ def _colour_eye(gaze: Gaze, style: EyeStyle, painted: PaintedEye, box: Part) -> 
     return np.asarray(painted.table[index], np.float32)
 
 
-def _add_glints(colours: Values, gaze: Gaze, style: EyeStyle, box: Part) -> None:
-    radius = max(style.iris * gaze.width_px * style.grow[0], 1.0)
+def _add_glints(
+    colours: Values, iris: tuple[float, float, float], style: EyeStyle, box: Part
+) -> None:
     x0, y0, x1, y1 = box
-    for at, size, luma in _GLINTS:
-        x = (np.arange(x0, x1, dtype=np.float32) - (gaze.iris[0] + at[0] * radius)) / radius
-        y = (np.arange(y0, y1, dtype=np.float32) - (gaze.iris[1] + at[1] * radius)) / radius
-        spot = np.exp(-(y[:, None] ** 2 + x[None, :] ** 2) / (2 * size * size))
-        colours[:, :, 0] += spot * np.float32(luma * style.glint)
+    at_x, at_y, radius = iris
+    for (off_x, off_y), size, luma in _GLINTS:
+        spread = 2 * (size * radius) ** 2
+        x = np.arange(x0, x1, dtype=np.float32) - (at_x + off_x * radius)
+        y = np.arange(y0, y1, dtype=np.float32) - (at_y + off_y * radius)
+        along = np.exp(-y * y / spread) * np.float32(luma * style.glint)
+        colours[:, :, 0] += along[:, None] * np.exp(-x * x / spread)[None, :]
