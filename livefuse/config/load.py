@@ -11,8 +11,8 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A named set of savings.
 
     `detect_every`: faces are looked for in one of so many frames at most; `light_looks`: never in
-    the larger picture. `enhance_share` is the part of the frames that are enhanced anew, `frame_share`
-    the part that is shown at all.
+    the larger picture. `enhance_share` is the part of the frames that are enhanced anew,
+    `frame_share` the part that is shown at all.
     """
 
     name: str

@@ -31,7 +31,7 @@ def cover_frame(frame: Frame) -> None:
 
 
 def draw_slate(frame: Frame) -> None:
-    """Make `frame` an even dark grey, in place: a picture that is seen to be none, and not black."""
+    """Make `frame` an even dark grey, in place: seen to be no picture, and not black."""
     frame.y.fill(_SLATE)
     frame.u.fill(_GREY)
     frame.v.fill(_GREY)

@@ -108,4 +108,5 @@ def move_person(
         axes = (round(across * face_px), round(along * face_px))
         cv2.ellipse(mask, centre, axes, math.degrees(roll), 0, 360, 255, -1)
     alpha = cv2.GaussianBlur(mask, (0, 0), 6)[..., None] / 255
-    return create_frame_by_bgr(np.uint8(wall * (1 - alpha) + person * alpha))
+    frame: Frame = create_frame_by_bgr(np.uint8(wall * (1 - alpha) + person * alpha))
+    return frame

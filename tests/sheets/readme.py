@@ -37,6 +37,7 @@ def draw(operations, source_face, parameters):
     )
     pipeline = create_pipeline()
     pipeline.prepare(token)
+    frame = create_face_frame(_FACE_PX, _SIZE)
     for index in range(_FRAMES):
         frame = create_face_frame(_FACE_PX, _SIZE, place=(0.5, 0.48), pts=3000 * index)
         outcome = pipeline.process(frame, token)

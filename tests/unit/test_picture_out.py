@@ -1,13 +1,14 @@
 """The output outlives its input: the last picture goes on, stamps never go back."""
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
 from livefuse.clock import NS_PER_MS, NS_PER_S, SystemClock
 from livefuse.config import Config, HoldConfig
-from livefuse.frame import FramePool
+from livefuse.frame import Frame, FramePool
 from livefuse.picture_out import PictureHold, PictureOut
 from livefuse.ring import Ring
 from livefuse.telemetry import Telemetry
@@ -97,8 +98,9 @@ class Run:
         config = Config(hold=HoldConfig(after_ms=100, fps=50.0))
         self.encoder = FakeEncoder()
         self.telemetry = Telemetry(clock)
-        self.out = PictureOut(self.encoder, FakeFanOut(), self.telemetry, config, "job", FRAME_MS)
-        self.ring = Ring(2, mode="every_frame")
+        parts: Any = (self.encoder, FakeFanOut(), self.telemetry, config, "job", FRAME_MS)
+        self.out = PictureOut(*parts)
+        self.ring: Ring[Frame] = Ring(2, mode="every_frame")
         self.pool = FramePool(*SIZE, 6)
         self.thread = threading.Thread(
             target=self.out.run,

@@ -90,6 +90,6 @@ class FakeNetwork(Network):
         self.outputs = list(outputs)
         self.feeds = []
 
-    def run(self, feeds):
+    def run(self, feeds, *, expect=None):
         self.feeds.append({name: value.copy() for name, value in feeds.items()})
         return self.outputs

@@ -114,7 +114,7 @@ def test_a_room_is_hidden_when_nobody_can_be_made_out(output):
 
 def test_a_room_is_hidden_when_the_network_fails():
     class Broken(FakeNetwork):
-        def run(self, feeds):
+        def run(self, feeds, *, expect=None):
             raise ModelError("inference failed")
 
     frame = draw_noise(*SIZE, sigma=1.5)
