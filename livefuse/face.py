@@ -92,6 +92,7 @@ class Face:
     `embedding` is L2-normalised (d,), z_id; `attributes` are z_att, `pose_rad` is yaw, pitch, roll.
     `chosen`: the token's selector picked it; `person` is its name in the gallery, if any.
     `occlusion` is what stands before the face: uint8 of `occlusion_box` px, 255 is occluded.
+    `is_replaced`: another face is shown; `is_drawn`: that one is a drawing, which has no skin.
     """
 
     track: Track
@@ -104,6 +105,7 @@ class Face:
     similarity: float = 0.0
     chosen: bool = True
     is_replaced: bool = False
+    is_drawn: bool = False
     occlusion: NDArray[np.uint8] | None = None
     occlusion_box: Box | None = None
 

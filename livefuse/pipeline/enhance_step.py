@@ -57,7 +57,9 @@ class EnhanceStep:
         if state.is_cut:
             self.reset()
         reuse = self._is_spared(state)
-        chosen = [face for face in state.chosen if not is_covered(state, face)]
+        chosen = [
+            face for face in state.chosen if not face.is_drawn and not is_covered(state, face)
+        ]
         self._shares = {
             face.track.track_id: self._shares.get(face.track.track_id, 0.0) for face in chosen
         }

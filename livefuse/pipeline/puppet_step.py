@@ -60,7 +60,9 @@ class PuppetStep:
             motion = self._reader.read(mesh, state.dt_s)
             state.did = "moved"
         shown = puppet.show(state.frame, motion, mesh)
-        state.faces = [] if wearer is None else [_create_shown(wearer, shown)]
+        state.faces = []
+        if wearer is not None:
+            state.faces = [_create_shown(wearer, shown, is_drawn=puppet.is_drawn)]
         state.covers, state.cover_reason, state.person_mask = (), "", None
         if self._keeper.problem:
             state.did += f"; {self._keeper.problem}"
@@ -87,7 +89,7 @@ def _has_sound_mesh(face: Face) -> bool:
     return face.mesh is not None and bool(np.isfinite(face.mesh).all())
 
 
-def _create_shown(wearer: Face, mesh: NDArray[np.float32]) -> Face:
+def _create_shown(wearer: Face, mesh: NDArray[np.float32], *, is_drawn: bool) -> Face:
     """Return the portrait's face as a face of the picture, so that what follows works on it."""
     low, high = mesh[:, :2].min(axis=0).tolist(), mesh[:, :2].max(axis=0).tolist()
     track = replace(
@@ -96,7 +98,9 @@ def _create_shown(wearer: Face, mesh: NDArray[np.float32]) -> Face:
         landmarks5=convert_mesh_to_5(mesh),
         roll_rad=0.0,
     )
-    return Face(track, mesh=mesh, person=wearer.person, chosen=True, is_replaced=True)
+    return Face(
+        track, mesh=mesh, person=wearer.person, chosen=True, is_replaced=True, is_drawn=is_drawn
+    )
 
 
 def create_puppet_step(context: StepContext) -> PuppetStep:

@@ -125,7 +125,8 @@ class AvatarSwapper:
         occluder = None
         if face.occlusion is not None and face.occlusion_box is not None:
             occluder = face.occlusion, face.occlusion_box
-        return self._renderer.draw(state.frame, face.mesh, wearer, amount, occluder)
+        face.is_drawn = self._renderer.draw(state.frame, face.mesh, wearer, amount, occluder)
+        return face.is_drawn
 
     def reset(self) -> None:
         """See `Swapper.reset`."""

@@ -100,7 +100,7 @@ class BeautifyStep:
 
 
 def _is_there(face: Face) -> bool:
-    return face.chosen and face.mesh is not None
+    return face.chosen and face.mesh is not None and not face.is_drawn
 
 
 def create_beautify_step(context: StepContext) -> BeautifyStep:

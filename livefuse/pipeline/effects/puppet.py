@@ -45,7 +45,9 @@ _RESTS: Final = 1e-3
 
 
 class Puppet(Protocol):
-    """Shows one portrait. One instance for one thread."""
+    """Shows one portrait. One instance for one thread. `is_drawn`: it has no skin."""
+
+    is_drawn: bool
 
     def show(self, frame: Frame, motion: Motion, wearer: Values | None) -> Values:
         """Replace the whole picture; return the portrait's mesh (468, 3) as it is shown, px.
@@ -57,6 +59,8 @@ class Puppet(Protocol):
 
 class PhotoPuppet:
     """A photo that moves. See `Puppet`."""
+
+    is_drawn = False
 
     def __init__(self, source: SourceFace, mesh: Values, config: PuppetConfig) -> None:
         """`mesh` is that of the photo's face, (468 or 478, 3) px."""
@@ -131,6 +135,8 @@ class PhotoPuppet:
 
 class AvatarPuppet:
     """A drawn avatar on its own shoulders. See `Puppet`."""
+
+    is_drawn = True
 
     def __init__(self, drawing: Drawing, config: PuppetConfig) -> None:
         self._renderer = AvatarRenderer(drawing)

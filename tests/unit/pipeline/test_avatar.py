@@ -459,3 +459,18 @@ def test_a_real_face_becomes_a_fox():
     blue, green, red = after[y - 4 : y + 5, x + 24 : x + 32].reshape(-1, 3).mean(axis=0)
     assert red > 1.4 * green > 1.4 * blue
     np.testing.assert_array_equal(after[:, :200], before[:, :200])
+
+
+def test_a_drawing_has_no_skin_to_make_up():
+    operations = ("detect", "align", "swap", "beautify", "enhance")
+    pictures = []
+    for beautify in ({}, {"lips": 0.8, "smooth": 0.8}):
+        token = create_token(operations, now_epoch_s=0.0)
+        parameters = msgspec.structs.replace(token.parameters, beautify=beautify)
+        token = msgspec.structs.replace(token, source_face="avatar:robot", parameters=parameters)
+        pipeline = create_pipeline(every_frame=True)
+        pipeline.prepare(token)
+        frame = create_face_frame(150, SIZE)
+        assert pipeline.process(frame, token).vouched
+        pictures.append(frame.buffer.copy())
+    np.testing.assert_array_equal(*pictures)

@@ -78,6 +78,8 @@ def create_face(mesh, track_id=1, width=120):
 class Recorder:
     """A puppet that remembers what it was told."""
 
+    is_drawn = False
+
     def __init__(self):
         self.motions = []
         self.wearers = []
