@@ -31,6 +31,7 @@ _FORGET: Final = 0.06  # by so much a second does the best score grow worse, so 
 _ADAPT: Final = 0.12  # a frame: the rest face moves to a better one, it does not jump
 _STILL: Final = 0.15  # of an eye's height: what closes less than this is noise or a squint
 _CLOSING: Final = 0.5  # of an eye's height more, and it is closed
+_LEAST_OPEN: Final = 0.22  # of an eye's width: the narrowest of open eyes
 _RELAX: Final = 0.82  # a frame without a face
 _LIP_TOP, _LIP_LOW = 13, 14
 _CORNERS: Final = (0, 8)
@@ -131,8 +132,9 @@ class MotionReader:
 
     def _measure_closed(self, upright: Values, eye: NDArray[np.int32]) -> float:
         assert self._rest is not None  # noqa: S101 - read() has set it
-        open_at_rest = measure_opening(self._rest, eye)
-        share = 1 - measure_opening(upright, eye) / max(open_at_rest, 1e-3)
+        # Who begins with closed eyes has not yet shown how wide they open.
+        open_at_rest = max(measure_opening(self._rest, eye), _LEAST_OPEN)
+        share = 1 - measure_opening(upright, eye) / open_at_rest
         return min(max((share - _STILL) / _CLOSING, 0.0), 1.0)
 
 

@@ -277,6 +277,10 @@ def test_the_face_at_rest_is_learnt_from_the_best_frame():
     assert min(motion.closed) > 0.5
 
 
+def test_eyes_that_are_closed_from_the_beginning_are_closed():
+    assert read_motion(MotionReader(), create_mesh(closed=1.0)).closed == (1.0, 1.0)
+
+
 def test_the_rest_face_follows_in_time():
     """A window that runs: what was best half a minute ago does not hold for ever."""
     reader = MotionReader()
