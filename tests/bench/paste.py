@@ -57,7 +57,7 @@ def create_context(sessions: SessionCache, **models: str) -> StepContext:
         config = msgspec.structs.replace(config, **{section: changed})
     config = msgspec.structs.replace(config, models=sessions._config)
     services = create_services({"me": np.ascontiguousarray(read_picture()[:300, 60:400])})
-    return StepContext(config, sessions, True, InlineExecutor(), services)
+    return StepContext(config, sessions, False, InlineExecutor(), services)
 
 
 def create_scene(template: str, crop_px: int, size: tuple[int, int]) -> Any:

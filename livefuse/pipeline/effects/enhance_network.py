@@ -56,6 +56,33 @@ FAMILIES: Final[dict[str, EnhanceFamily]] = {
 }
 
 
+class _Gain:
+    """What a track's last run made of its crop; its gain is worked out when it is asked for.
+
+    Its own input is kept with it: another face's crop is read in between.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.blob: Floats = np.empty((1, 3, size, size), np.float32)
+        self._made: Floats | None = None
+        self._is_difference = False
+
+    def note(self, made: Floats) -> None:
+        """Remember what the network made of `blob`, (3, size, size)."""
+        self._made, self._is_difference = made, False
+
+    def add_to(self, blob: Floats) -> Floats | None:
+        """Add what was gained to another crop, in place, and return it; None when nothing was."""
+        if self._made is None:
+            return None
+        if not self._is_difference:
+            self._made -= self.blob[0]
+            self._is_difference = True
+        picture: Floats = blob[0]
+        picture += self._made
+        return picture
+
+
 class _Crop:
     """What one size of crop needs."""
 
@@ -80,8 +107,9 @@ class NetworkEnhancer:
         sides = _TILED_SIDES if self._family.tiled else (fixed,)
         self._crops = [_Crop(size, self._template, network, context) for size in sides]
         self._paster = Paster()
-        self._gains: OrderedDict[tuple[int, int], Floats] = OrderedDict()
-        self._keeps_gains = False
+        self._gains: OrderedDict[tuple[int, int], _Gain] = OrderedDict()
+        # Any live frame may be followed by one that has no time.
+        self._keeps_gains = not context.every_frame or context.config.enhance.every_n > 1
 
     def prepare(self) -> None:
         """See `Enhancer.prepare`."""
@@ -95,15 +123,21 @@ class NetworkEnhancer:
         crop = self._choose_crop(points)
         to_crop = fit_template(points, self._template, crop.size)
         mask = crop.mask.draw(state, face, to_crop, amount)
-        blob = crop.blob.read(state.frame, to_crop)
-        rgb = self._improve(blob, (face.track.track_id, crop.size), reuse=reuse)
+        gain = self._get_gain((face.track.track_id, crop.size))
+        rgb = None
+        if reuse and gain is not None:
+            rgb = gain.add_to(crop.blob.read(state.frame, to_crop))
+        if rgb is None:
+            blob = crop.blob.read(state.frame, to_crop, None if gain is None else gain.blob)
+            rgb = self._forward(blob)
+            if gain is not None:
+                gain.note(rgb)
         self._paster.paste(state.frame, rgb, to_crop, mask, self._family.units)
         return True
 
     def reset(self) -> None:
         """See `Enhancer.reset`."""
         self._gains.clear()
-        self._keeps_gains = False
 
     def _choose_crop(self, points: Floats) -> _Crop:
         """Return the smallest crop that shows the face in its own size."""
@@ -112,18 +146,16 @@ class NetworkEnhancer:
                 return crop
         return self._crops[-1]
 
-    def _improve(self, blob: Floats, key: tuple[int, int], *, reuse: bool) -> Floats:
-        self._keeps_gains |= reuse
-        gain = self._gains.get(key)
-        if reuse and gain is not None:
-            return np.add(blob[0], gain, out=blob[0])
-        rgb = self._forward(blob)
-        if self._keeps_gains:
-            self._gains[key] = rgb - blob[0]
-            self._gains.move_to_end(key)
-            if len(self._gains) > _KEPT_TRACKS:
-                self._gains.popitem(last=False)
-        return rgb
+    def _get_gain(self, key: tuple[int, int]) -> _Gain | None:
+        """Return what is kept of a track's crops of one size, None when none is to be kept."""
+        if not self._keeps_gains:
+            return None
+        if key not in self._gains:
+            self._gains[key] = _Gain(key[1])
+        self._gains.move_to_end(key)
+        if len(self._gains) > _KEPT_TRACKS:
+            self._gains.popitem(last=False)
+        return self._gains[key]
 
     def _forward(self, blob: Floats) -> Floats:
         """Return the clearer crop, R, G, B, (3, size, size)."""

@@ -71,7 +71,8 @@ def create_conversion(colour: Colour) -> Conversion:
 class CropBlob:
     """Reads aligned crops as (1, 3, size, size) float32: RGB in 0..1, then (x - mean) / std.
 
-    By the frame's own colour matrix. One instance for one thread.
+    By the frame's own colour matrix. A picture's few illegal colours lie a little outside of 0..1:
+    no network minds, and clipping is as dear as all the rest. One instance for one thread.
     """
 
     def __init__(
@@ -89,13 +90,16 @@ class CropBlob:
         self._pairs = np.empty((half, half, 2), np.float32)
         self._blob = np.empty((1, 3, size, size), np.float32)
 
-    def read(self, frame: Frame, to_crop: Similarity) -> NDArray[np.float32]:
-        """Return the crop's numbers, kept: valid until the next call.
+    def read(
+        self, frame: Frame, to_crop: Similarity, into: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """Return the crop's numbers: in `into`, else kept and valid until the next call.
 
         `to_crop` takes px of the frame to px of the crop; outside the frame its edge is repeated.
         """
         way = create_conversion(frame.colour)
-        red, green, blue = self._blob[0]
+        blob = self._blob if into is None else into
+        red, green, blue = blob[0]
         # Luma lies where green is to be, which is made of it last.
         u, v = self._reader.read(frame, to_crop, green)
         cv2.addWeighted(u, way.green_by_u, v, way.green_by_v, 0.0, dst=self._mixed)
@@ -109,8 +113,7 @@ class CropBlob:
                 cv2.addWeighted(
                     green[row::2], way.luma / std, wide, gain / std, offset, dst=plane[row::2]
                 )
-            np.clip(plane, -mean / std, (1.0 - mean) / std, out=plane)
-        return self._blob
+        return blob
 
     def _widen(self, chroma: NDArray[np.float32]) -> NDArray[np.float32]:
         cv2.merge([chroma, chroma], dst=self._pairs)

@@ -147,7 +147,7 @@ def test_tiles_leave_no_joint(size):
 
 def test_a_gain_is_used_again_without_a_run(sessions, scene, monkeypatch):
     _, face = scene
-    enhancer = create_network_enhancer(create_context(sessions, model="gfpgan_1.4"))
+    enhancer = create_network_enhancer(create_context(sessions, model="gfpgan_1.4", every_n=2))
     calls = []
     run = enhancer._run
 
