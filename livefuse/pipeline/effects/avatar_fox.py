@@ -68,6 +68,13 @@ _EAR_LINE: Final = (
     (-0.485, -0.37), (-0.52, -0.61), (-0.487, -0.845), (-0.435, -1.025), (-0.32, -0.885),
     (-0.208, -0.75), (-0.11, -0.60), (-0.2, -0.4),
 )  # fmt: skip
+_PAD: Final = (
+    (-0.01, 0.20), (-0.10, 0.19), (-0.19, 0.255), (-0.18, 0.34), (-0.08, 0.33), (-0.01, 0.28),
+)  # fmt: skip
+_NOSE: Final = (
+    (-0.088, 0.085), (-0.05, 0.045), (0, 0.035), (0.05, 0.045), (0.088, 0.085), (0.07, 0.135),
+    (0.02, 0.175), (-0.02, 0.175), (-0.07, 0.135),
+)  # fmt: skip
 
 
 def draw_fox() -> Drawing:
@@ -85,7 +92,10 @@ def draw_fox() -> Drawing:
     _draw_fur(canvas)
     for side in (-1.0, 1.0):
         _draw_eye_markings(canvas, side)
-    _draw_muzzle(canvas)
+    for side in (-1.0, 1.0):
+        _draw_muzzle(canvas, side)
+    _draw_nose(canvas)
+    _draw_mouth(canvas)
     gloss = Gloss(form=0.55, wearer=0.6, sigma=0.09, spots=((-0.3, -0.5, 0.35, 14.0),), rim=16.0)
     mouth = MouthStyle((52, 14, 20), tongue=(226, 104, 112), fangs=(255, 252, 244))
     return Drawing(canvas.finish(), shape, _EYE, mouth, gloss, coat=(70, 92, 78))
@@ -231,63 +241,33 @@ def _draw_eye_markings(canvas: Canvas, side: float) -> None:
     canvas.paint(canvas.draw_line(top, 0.014, 0.008), _RUST, 0.7)
 
 
-def _draw_muzzle(canvas: Canvas) -> None:
+def _draw_muzzle(canvas: Canvas, side: float) -> None:
+    pad = flip(_PAD, side)
+    canvas.paint(canvas.fill_polygon(bend(pad, closed=True), 0.02), (255, 250, 240), 0.7)
+    shadow = bend(flip([(-0.105, 0.12), (-0.17, 0.20), (-0.215, 0.30)], side))
+    canvas.shade(canvas.draw_line(shadow, 0.03, 0.02), 0.86)
+    for x, y in ((-0.10, 0.235), (-0.135, 0.262), (-0.09, 0.268)):
+        dot = np.array([(x, y), (x + 0.001, y)])
+        canvas.paint(canvas.draw_line(flip(dot, side), 0.013, 0.002), (96, 66, 54), 0.8)
+    for rise, reach in ((-0.06, 0.42), (-0.015, 0.45), (0.035, 0.42)):
+        end = (-reach - 0.03, 0.255 + rise * 2.2)
+        whisker = bend(flip([(-0.13, 0.25 + rise * 0.2), (-0.28, 0.235 + rise), end], side))
+        canvas.paint(canvas.draw_line(whisker, 0.005, 0.0015), (255, 255, 250), 0.85)
+        canvas.shade(canvas.draw_line(move(whisker, 0, 0.006), 0.005, 0.003), 0.8)
+
+
+def _draw_nose(canvas: Canvas) -> None:
+    canvas.shade(canvas.fill_polygon(bend(grow(_NOSE, 0.02), closed=True), 0.02), 0.75)
+    canvas.paint(canvas.fill_polygon(bend(_NOSE, closed=True), 0.004), (34, 24, 26))
+    gleam = [(-0.04, 0.062), (0.0, 0.054), (0.04, 0.062), (0.0, 0.075)]
+    canvas.glow(canvas.fill_polygon(gleam, 0.010), (120, 120, 130))
     for side in (-1.0, 1.0):
-        pad = flip(
-            [
-                (-0.01, 0.20),
-                (-0.10, 0.19),
-                (-0.19, 0.255),
-                (-0.18, 0.34),
-                (-0.08, 0.33),
-                (-0.01, 0.28),
-            ],
-            side,
-        )
-        canvas.paint(canvas.fill_polygon(bend(pad, closed=True), 0.02), (255, 250, 240), 0.7)
-        shadow = bend(flip([(-0.105, 0.12), (-0.17, 0.20), (-0.215, 0.30)], side))
-        canvas.shade(canvas.draw_line(shadow, 0.03, 0.02), 0.86)
-        for x, y in ((-0.10, 0.235), (-0.135, 0.262), (-0.09, 0.268)):
-            dot = np.array([(x, y), (x + 0.001, y)])
-            canvas.paint(canvas.draw_line(flip(dot, side), 0.013, 0.002), (96, 66, 54), 0.8)
-        for rise, reach in ((-0.06, 0.42), (-0.015, 0.45), (0.035, 0.42)):
-            whisker = bend(
-                flip(
-                    [
-                        (-0.13, 0.25 + rise * 0.2),
-                        (-0.28, 0.235 + rise),
-                        (-reach - 0.03, 0.255 + rise * 2.2),
-                    ],
-                    side,
-                )
-            )
-            canvas.paint(canvas.draw_line(whisker, 0.005, 0.0015), (255, 255, 250), 0.85)
-            canvas.shade(canvas.draw_line(move(whisker, 0, 0.006), 0.005, 0.003), 0.8)
-    nose = [
-        (-0.088, 0.085),
-        (-0.05, 0.045),
-        (0, 0.035),
-        (0.05, 0.045),
-        (0.088, 0.085),
-        (0.07, 0.135),
-        (0.02, 0.175),
-        (-0.02, 0.175),
-        (-0.07, 0.135),
-    ]
-    canvas.shade(canvas.fill_polygon(bend(grow(nose, 0.02), closed=True), 0.02), 0.75)
-    canvas.paint(canvas.fill_polygon(bend(nose, closed=True), 0.004), (34, 24, 26))
-    canvas.glow(
-        canvas.fill_polygon([(-0.04, 0.062), (0.0, 0.054), (0.04, 0.062), (0.0, 0.075)], 0.010),
-        (120, 120, 130),
-    )
-    for side in (-1.0, 1.0):
-        canvas.paint(
-            canvas.fill_polygon(
-                flip([(-0.062, 0.115), (-0.03, 0.125), (-0.04, 0.145)], side), 0.006
-            ),
-            (8, 5, 6),
-        )
+        nostril = flip([(-0.062, 0.115), (-0.03, 0.125), (-0.04, 0.145)], side)
+        canvas.paint(canvas.fill_polygon(nostril, 0.006), (8, 5, 6))
     canvas.paint(canvas.draw_line([(0, 0.17), (0, 0.275)], 0.010, 0.003), _DARK, 0.9)
+
+
+def _draw_mouth(canvas: Canvas) -> None:
     lips = get_points(LIPS_OUTER)
     canvas.paint(canvas.fill_polygon(bend(lips, closed=True), 0.012), (214, 176, 160), 0.55)
     inner = get_points(LIPS_INNER)
