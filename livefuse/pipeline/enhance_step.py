@@ -40,10 +40,9 @@ class EnhanceStep:
         self._shares: dict[int, float] = {}
         self._turn = 0
 
-    def prepare(self, token: Token) -> None:
+    def prepare(self, token: Token) -> None:  # noqa: ARG002 - it may be switched on later
         """See `Step.prepare`."""
-        if self._is_on(token):
-            self._enhancer.prepare()
+        self._enhancer.prepare()
 
     def run(self, state: FrameState) -> None:
         """See `Step.run`."""

@@ -66,8 +66,16 @@ def _list_pictures(bgr: Any) -> list[Any]:
 
 def run_frames(
     pipeline: Pipeline, token: Any, pictures: list[Any], frames: int
+) -> dict[str, float]:
+    """Return the mean CPU ms of each step, and of the frame as a whole; `pipeline` is prepared."""
+    spent = collect_frames(pipeline, token, pictures, frames)
+    return {name: sum(values) / len(values) for name, values in spent.items()}
+
+
+def collect_frames(
+    pipeline: Pipeline, token: Any, pictures: list[Any], frames: int
 ) -> dict[str, list[float]]:
-    """Return the CPU ms a frame of each step and of the frame, many; `pipeline` is prepared."""
+    """Return every frame's CPU ms, of each step and as a whole; `pipeline` is prepared."""
     kept = [create_frame_by_bgr(picture) for picture in pictures]
     shown = [frame.buffer.copy() for frame in kept]
     threads = cv2.getNumThreads()
@@ -91,7 +99,7 @@ def run_frames(
                 spent.setdefault(name, []).append(ms)
     finally:
         cv2.setNumThreads(threads)
-    return {name: _average(values) for name, values in spent.items()}
+    return spent
 
 
 def _average(values: list[float]) -> list[float]:
@@ -112,7 +120,8 @@ def measure_overhead(folder: Path) -> dict[str, Result]:
         pipeline = _create_pipeline(sessions, swap="inswapper_128")
         pipeline.prepare(token)
         answer_again(*sessions._networks.values())
-        spent = run_frames(pipeline, token, _list_pictures(read_bgr(scene)), _FRAMES)
+        frames = collect_frames(pipeline, token, _list_pictures(read_bgr(scene)), _FRAMES)
+        spent = {name: _average(values) for name, values in frames.items()}
         pipeline.close()
         both = [one + other for one, other in zip(spent["detect"], spent["swap"], strict=True)]
         detail = tell(take_medians(spent), "median_ms")
@@ -137,7 +146,7 @@ def measure_share(folder: Path) -> dict[str, Result]:
             _create_token(*operations),
         )
         pipeline.prepare(token)
-        spent = run_frames(pipeline, token, pictures, 60)
+        spent = collect_frames(pipeline, token, pictures, 60)
         pipeline.close()
         found[name] = median(spent["frame"])
         if name == "with":
