@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import cv2
 import numpy as np
 
 from livefuse.errors import ModelError, RefusedError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     FindMesh = Callable[[NDArray[np.uint8]], Floats]
 
 _WARM_UP_SIDE: Final = 64
+_LEAST_MASK: Final = 0.02  # of the crop: with less painted the face would be as good as bare
 
 
 class SwapFamily(NamedTuple):
@@ -120,6 +122,8 @@ class NetworkSwapper:
             return False
         to_crop = fit_template(points, self._template, self._size)
         mask = self._mask.draw(state, face, to_crop, state.token.parameters.blend_ratio)
+        if cv2.countNonZero(mask) < _LEAST_MASK * mask.size:
+            return False
         blob = self._blob.read(state.frame, to_crop)
         face_rgb = self._forward(blob)
         self._match_colour(face.track.track_id, blob[0], face_rgb, mask)

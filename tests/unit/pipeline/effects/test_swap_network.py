@@ -12,7 +12,7 @@ import pytest
 
 from livefuse.config import Config
 from livefuse.errors import ConfigError, ModelError, RefusedError
-from livefuse.face import SourceFace
+from livefuse.face import Box, SourceFace
 from livefuse.pipeline.analysis.portrait import analyse_portrait
 from livefuse.pipeline.aside import InlineExecutor
 from livefuse.pipeline.effects.swap_network import create_network_swapper
@@ -280,6 +280,23 @@ def measure_lab(one, other, band):
         for p in (one, other)
     ]
     return float(np.linalg.norm(labs[0] - labs[1], axis=2)[band > 0].mean())
+
+
+def test_a_face_of_which_nothing_may_be_painted_is_not_called_replaced(
+    sessions, scene, picture, portrait
+):
+    """Never bare: the caller covers it."""
+    frame, face = scene
+    context = create_context(sessions, create_config(sessions, model="hyperswap_1a_256"))
+    swapper = create_network_swapper(context, lambda _: portrait.mesh)
+    swapper.prepare(SourceFace("me", cv2.cvtColor(picture, cv2.COLOR_BGR2RGB), "0" * 64))
+    hidden = type(face)(face.track, mesh=face.mesh)
+    hidden.occlusion = np.full((8, 8), 255, np.uint8)
+    hidden.occlusion_box = Box(0.0, 0.0, 1280.0, 720.0)
+    copy = create_face_frame(250)
+    state = FrameState(copy, create_token(("detect",), now_epoch_s=0.0), faces=[hidden])
+    assert not swapper.swap(state, hidden)
+    assert (copy.buffer == frame.buffer).all()
 
 
 def test_a_drawing_is_refused_in_words(sessions, portrait):
