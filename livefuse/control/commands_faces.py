@@ -71,7 +71,7 @@ def enroll(
 
 
 def list_faces(*, config: ConfigFile = None, settings: Settings = None) -> None:
-    """List the enrolled faces: id, state, end, name, who agreed, and to what."""
+    """List the enrolled faces (id, state, end, name, who agreed, to what) and the drawn ones."""
     store = _open_store(config, settings)
     from livefuse.clock import SystemClock  # noqa: PLC0415 - not for every command
 
@@ -83,8 +83,14 @@ def list_faces(*, config: ConfigFile = None, settings: Settings = None) -> None:
         say(f"{record.face_id}  {state:<8} {until}  {record.name or '-':<16} {who}")
     for face_id in store.list_damaged():
         say(f"{face_id}  damaged: remove it with  livefuse faces remove {face_id}")
+    from livefuse.pipeline.effects.avatar import AVATAR_PREFIX, AVATARS  # noqa: PLC0415 - see above
+
+    for name, avatar in AVATARS.items():
+        say(
+            f"{AVATAR_PREFIX}{name:<16}  drawn, needs no consent  {avatar.name_en}  {avatar.name_zh}"
+        )
     if not records:
-        complain('no face is enrolled: livefuse faces enroll PICTURE --consent "..."')
+        complain('nobody is enrolled: livefuse faces enroll PICTURE --consent "..."')
 
 
 def revoke(face: Face, /, *, config: ConfigFile = None, settings: Settings = None) -> None:
