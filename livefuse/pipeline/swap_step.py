@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _FADE_FRAMES: Final = 3
 _MIN_COVER_S: Final = 1.0
+_LEAST_BLEND: Final = 0.5 / 255  # what is less leaves 8 bits as they were
 _MOST_OCCLUDED: Final = 0.75  # of a face: with less of it to be seen a swap makes no sense
 
 
@@ -72,7 +73,7 @@ class SwapStep:
         if state.cover_reason:
             state.did = "left to the whole cover"
             return
-        if state.token.parameters.blend_ratio <= 0.0:
+        if state.token.parameters.blend_ratio < _LEAST_BLEND:
             state.did = "off"
             return
         if state.is_cut:

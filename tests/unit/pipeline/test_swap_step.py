@@ -152,9 +152,10 @@ def test_a_face_that_nobody_chose_is_left_alone(bench):
     assert (frame.buffer == before).all()
 
 
-def test_a_blend_of_nought_is_the_input(bench):
+@pytest.mark.parametrize("blend_ratio", [0.0, 0.001])
+def test_a_blend_of_nought_is_the_input(bench, blend_ratio):
     """R19."""
-    grey, state = bench.run(blend_ratio=0.0)
+    grey, state = bench.run(blend_ratio=blend_ratio)
     assert grey == BARE
     assert (state.frame.y[100:260, 204:208] == BARE).all()
     assert state.did == "off"
