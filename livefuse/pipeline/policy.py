@@ -15,14 +15,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from livefuse.pipeline.state import FrameState
-    from livefuse.token import Token
+    from livefuse.token import Parameters, Token
+
+    _Asked = tuple[tuple[str, ...], Parameters, str]
 
 _EVERY_NS: Final = NS_PER_S  # a revoked consent must be obeyed within five seconds
 _MAX_HELD: Final = 30
 
 
 class ConsentWatch:
-    """Asks once a second whether the source of a swap may still be shown. One thread."""
+    """Asks once a second whether the source of a swap may still be shown.
+
+    `holds` belongs to one thread; `shown` is one reference, which another may replace.
+    """
 
     def __init__(self, is_allowed: Callable[[str], bool]) -> None:
         self._is_allowed = is_allowed
@@ -44,10 +49,15 @@ class ConsentWatch:
 
 
 class HeldPicture:
-    """The last good picture, for tokens whose `on_failure` is `hold`. One thread."""
+    """The last good picture, for tokens whose `on_failure` is `hold`. One thread.
+
+    It is good for what was asked then: a token that hides more than the one before, or other
+    people, must not show it.
+    """
 
     def __init__(self) -> None:
         self._buffer: NDArray[np.uint8] | None = None
+        self._asked: _Asked | None = None
         self._shown = 0
 
     def serve(self, state: FrameState, *, must_cover: bool) -> bool:
@@ -58,18 +68,24 @@ class HeldPicture:
         """
         if state.token.parameters.on_failure != "hold":
             return False
-        buffer = state.frame.buffer
+        buffer, asked = state.frame.buffer, _tell_asked(state.token)
         if not state.error and not must_cover:
             if self._buffer is None or self._buffer.shape != buffer.shape:
                 self._buffer = np.empty_like(buffer)
             np.copyto(self._buffer, buffer)
-            self._shown = 0
+            self._asked, self._shown = asked, 0
             return False
         is_failure = bool(state.error) and state.cover_reason == "step_failed"
         if not is_failure or self._buffer is None or self._buffer.shape != buffer.shape:
+            return False
+        if self._asked != asked:
             return False
         self._shown += 1
         if self._shown > _MAX_HELD:
             return False
         np.copyto(buffer, self._buffer)
         return True
+
+
+def _tell_asked(token: Token) -> _Asked:
+    return token.operations, token.parameters, token.source_face

@@ -6,8 +6,8 @@
 
 A step that fails never reaches the caller: analysis is tried once more while the frame is young;
 then the picture is covered, or the last good one is held, as the token's policy says. It is
-counted, and the next frame starts afresh. A job without a covering operation has nothing to hide,
-so it passes instead.
+counted, and the next frame starts afresh. A job without an operation that hides something has
+nothing to hide, so it passes instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from livefuse.pipeline.policy import ConsentWatch, HeldPicture
 from livefuse.pipeline.puppet_step import create_puppet_step
 from livefuse.pipeline.state import FrameState, Load, Outcome, Services, Step, StepContext
 from livefuse.pipeline.swap_step import create_swap_step
-from livefuse.token import COVERING, GENERATING, OPERATIONS, Token
+from livefuse.token import COVERING, GENERATING, HIDING, OPERATIONS, Token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -210,8 +210,13 @@ class Pipeline:
         )
 
     def _must_cover(self, state: FrameState) -> bool:
-        """Say whether nothing of the picture may be seen."""
-        hides = not COVERING.isdisjoint(state.token.operations)
+        """Say whether nothing of the picture may be seen.
+
+        A face that was lost is nothing to a job that hides the room; what was not treated is.
+        """
+        is_untreated = bool(state.error) or state.cover_reason in _LEFT_OUT
+        hiding = HIDING if is_untreated else COVERING
+        hides = not hiding.isdisjoint(state.token.operations)
         if state.cover_reason == LOADING:
             return hides or self._context.config.pipeline.while_loading != "pass"
         return hides and bool(state.cover_reason)

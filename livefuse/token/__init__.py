@@ -13,7 +13,14 @@ replaced whole, so nobody sees a half-applied change.
 from livefuse.token.cell import TokenCell
 from livefuse.token.check import PATCHABLE, check_token, merge_patch, parse_token, patch_token
 from livefuse.token.extensions import EXTENSIONS, AudioSegment, ExpressionStrength, MouthShape
-from livefuse.token.operations import COVERING, GENERATING, NEEDS, OPERATIONS, check_operations
+from livefuse.token.operations import (
+    COVERING,
+    GENERATING,
+    HIDING,
+    NEEDS,
+    OPERATIONS,
+    check_operations,
+)
 from livefuse.token.parameters import FailurePolicy, Parameters, Selector, Share
 from livefuse.token.schema import create_token_schema
 from livefuse.token.store import TokenStore
@@ -30,6 +37,7 @@ __all__ = [
     "COVERING",
     "EXTENSIONS",
     "GENERATING",
+    "HIDING",
     "MAX_BODY_BYTES",
     "MAX_LOG_ENTRIES",
     "MAX_TOKEN_BYTES",

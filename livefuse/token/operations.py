@@ -35,6 +35,9 @@ NEEDS: Final[dict[str, tuple[str, ...]]] = {
 COVERING: Final = frozenset({"blur", "swap", "puppet"})
 """Operations whose purpose is to hide or replace a face: a job with one of them fails closed."""
 
+HIDING: Final = COVERING | {"background"}
+"""Operations that hide something: a frame that they did not treat is not shown."""
+
 GENERATING: Final = frozenset({"swap", "puppet"})
 """Operations that make a face: they need a source face, and what they touch leaves marked."""
 
