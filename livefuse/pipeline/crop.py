@@ -21,8 +21,7 @@ _MAX_SHRINK: Final = 2.0  # a bilinear warp that shrinks by more than this skips
 class CropReader:
     """Warps the planes into a small I420 picture and turns that into RGB. One thread.
 
-    By BT.601's matrix, or BT.709's where that matters (`exact`): networks do not see the
-    difference, and OpenCV has the first ready.
+    Always by BT.601's matrix: networks do not see the difference, and OpenCV has it ready.
     """
 
     def __init__(self, size: int) -> None:
