@@ -86,9 +86,8 @@ def list_faces(*, config: ConfigFile = None, settings: Settings = None) -> None:
     from livefuse.pipeline.effects.avatar import AVATAR_PREFIX, AVATARS  # noqa: PLC0415 - see above
 
     for name, avatar in AVATARS.items():
-        say(
-            f"{AVATAR_PREFIX}{name:<16}  drawn, needs no consent  {avatar.name_en}  {avatar.name_zh}"
-        )
+        names = f"{avatar.name_en}  {avatar.name_zh}"
+        say(f"{AVATAR_PREFIX}{name:<16}  drawn, needs no consent  {names}")
     if not records:
         complain('nobody is enrolled: livefuse faces enroll PICTURE --consent "..."')
 

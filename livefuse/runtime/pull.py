@@ -125,7 +125,7 @@ def _fetch(url: str, part: Path, progress: Progress) -> None:
                 raise
             if error.headers.get("Content-Range") != f"bytes */{have}":  # not all of it yet
                 _receive(url, part, 0, progress)
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:  # ValueError: a bad header
         have = part.stat().st_size if part.is_file() else 0
         raise ModelError(
             f"cannot fetch {redact_url(url)} ({redact_text(str(error) or 'no answer', (url,))})",

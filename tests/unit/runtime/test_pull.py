@@ -21,11 +21,15 @@ DIGEST = hashlib.sha256(DATA).hexdigest()
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Gives `data` at any path; `cut` closes after so many bytes, `ranges` says it can go on."""
+    """Gives `data` at any path; `cut` closes after so many bytes, `ranges` says it can go on.
+
+    `length` is a Content-Length to lie with.
+    """
 
     daemon_threads = True
     data = DATA
     cut = 0
+    length = ""
     ranges = True
 
     def __init__(self):
@@ -54,7 +58,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.end_headers()
                 return
         self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(data) - start))
+        self.send_header("Content-Length", self.server.length or str(len(data) - start))
         self.end_headers()
         end = self.server.cut or len(data)
         self.wfile.write(data[start:end])
@@ -217,3 +221,9 @@ def test_a_server_that_fails_is_told_without_secrets(config, server):
         pull(config, url)
     assert "hunter2" not in str(caught.value)
     assert "abcdef" not in str(caught.value)
+
+
+def test_a_server_that_talks_nonsense_is_told(config, server):
+    server.length = "many"
+    with pytest.raises(ModelError, match="cannot fetch"):
+        pull(config, server.url)
