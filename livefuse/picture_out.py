@@ -2,7 +2,8 @@
 
 The output outlives its input: when no frame has come for a second the last one goes on, as it is,
 blurred, or a slate, five times a second and stamped with the time that passes, so that a server
-keeps the line and players keep playing. The first new frame takes its place.
+keeps the line and players keep playing. The first new frame takes its place. A consent that ends
+meanwhile hides it.
 """
 
 from __future__ import annotations
@@ -70,6 +71,12 @@ class PictureHold:
         frame.pts = self._pts + (now_ns - self._shown_ns) * TIME_BASE_HZ // NS_PER_S
         return frame
 
+    def hide(self) -> None:
+        """Let nothing be seen of the picture any more."""
+        if self._frame is not None:
+            self._frame.fill_planes()
+            cover_frame(self._frame)
+
 
 class PictureOut:
     """One job's encode. `run` has a thread of its own."""
@@ -90,6 +97,7 @@ class PictureOut:
         self._hold = PictureHold(config.hold, frame_ms)
         self._label = Label(config.mark)
         self._stamp = SeiStamp(job_id)
+        self._may_show: Callable[[], bool] | None = None
         self._has_generated = False
         self._last_pts = -1
         self._shift = 0
@@ -100,8 +108,19 @@ class PictureOut:
         """Whether the last picture is shown for want of another."""
         return self._hold.is_holding
 
-    def run(self, treated: Ring[Frame], pool: FramePool, *, may_hold: bool) -> None:
-        """Encode each frame once for all outputs and give it back to the pool, until the end."""
+    def run(
+        self,
+        treated: Ring[Frame],
+        pool: FramePool,
+        *,
+        may_hold: bool,
+        may_show: Callable[[], bool] | None = None,
+    ) -> None:
+        """Encode each frame once for all outputs and give it back to the pool, until the end.
+
+        `may_show` says whether the last picture may still be seen when it is to be repeated.
+        """
+        self._may_show = may_show
         try:
             while True:
                 now_ns = self._clock.now_ns()
@@ -131,6 +150,8 @@ class PictureOut:
             pool.release(before)
 
     def _repeat(self) -> None:
+        if self._may_show is not None and not self._may_show():
+            self._hold.hide()
         frame = self._hold.repeat(self._clock.now_ns())
         if frame is not None and frame.pts > self._last_pts:
             self._telemetry.count("held_frames")

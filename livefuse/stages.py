@@ -147,7 +147,8 @@ class Stages:
         for index in range(self._parts):
             name = "pipeline" if index == 0 else f"pipeline-{index + 1}"
             loops[name] = partial(self._run_part, conveyor, index)
-        return loops | {"encode": self._run_encoder, "audio": self._run_sound}
+        encode = partial(self._run_encoder, pipeline)
+        return loops | {"encode": encode, "audio": self._run_sound}
 
     def _take_frame(self) -> tuple[Frame, Load]:
         """Wait for the next frame that is to be treated, and what is to be spared on it."""
@@ -184,8 +185,11 @@ class Stages:
             self._tell_failure(outcome)
         self._treated.put(frame)
 
-    def _run_encoder(self) -> None:
-        self.pictures.run(self._treated, self._pool, may_hold=self._may_hold)
+    def _run_encoder(self, pipeline: Pipeline) -> None:
+        def may_show() -> bool:
+            return self.last_token is None or pipeline.may_show(self.last_token)
+
+        self.pictures.run(self._treated, self._pool, may_hold=self._may_hold, may_show=may_show)
 
     def _run_sound(self) -> None:
         if self.audio_track is None:

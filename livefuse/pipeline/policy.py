@@ -26,7 +26,8 @@ _MAX_HELD: Final = 30
 class ConsentWatch:
     """Asks once a second whether the source of a swap may still be shown.
 
-    `holds` belongs to one thread; `shown` is one reference, which another may replace.
+    `holds` belongs to one thread; `shown` is one reference, which another may replace; `may_show`
+    asks anew, from any thread.
     """
 
     def __init__(self, is_allowed: Callable[[str], bool]) -> None:
@@ -40,12 +41,21 @@ class ConsentWatch:
         """Say whether what `token` shows may be shown at `now_ns` (monotonic)."""
         if GENERATING.isdisjoint(token.operations):
             return True
-        # A source that is wanted is not yet shown: until it is built the one before still is.
-        faces = {token.source_face, self.shown} - {""}
+        faces = self._list_faces(token)
         if faces != self._asked or now_ns - self._asked_ns >= _EVERY_NS:
             self._asked, self._asked_ns = faces, now_ns
             self._answer = all(map(self._is_allowed, faces))
         return self._answer
+
+    def may_show(self, token: Token) -> bool:
+        """Say whether what `token` shows may be shown now."""
+        if GENERATING.isdisjoint(token.operations):
+            return True
+        return all(map(self._is_allowed, self._list_faces(token)))
+
+    def _list_faces(self, token: Token) -> set[str]:
+        # A source that is wanted is not yet shown: until it is built the one before still is.
+        return {token.source_face, self.shown} - {""}
 
 
 class HeldPicture:

@@ -130,6 +130,10 @@ class Pipeline:
         figures: dict[str, Any] = msgspec.to_builtins(self._context.sessions.statistics())
         return figures
 
+    def may_show(self, token: Token) -> bool:
+        """Say whether a picture that was made by `token` may be shown again. Any thread."""
+        return self._consent.may_show(token)
+
     def close(self) -> None:
         """End the side work; nothing may be processed any more."""
         self._context.aside.shutdown(wait=False, cancel_futures=True)

@@ -73,9 +73,11 @@ def test_what_is_shown_is_as_configured(show):
 class FakeEncoder:
     def __init__(self):
         self.stamps = []
+        self.contrasts = []
 
     def encode(self, frame):
         self.stamps.append(frame.pts)
+        self.contrasts.append(int(np.ptp(np.diff(frame.y.astype(int)))))
         return []
 
     def flush(self):
@@ -93,7 +95,7 @@ class FakeFanOut:
 class Run:
     """A PictureOut in a thread of its own, fed by the test."""
 
-    def __init__(self, *, may_hold=True):
+    def __init__(self, *, may_hold=True, may_show=None):
         clock = SystemClock()
         config = Config(hold=HoldConfig(after_ms=100, fps=50.0))
         self.encoder = FakeEncoder()
@@ -105,7 +107,7 @@ class Run:
         self.thread = threading.Thread(
             target=self.out.run,
             args=(self.ring, self.pool),
-            kwargs={"may_hold": may_hold},
+            kwargs={"may_hold": may_hold, "may_show": may_show},
             daemon=True,
         )
         self.thread.start()
@@ -138,6 +140,23 @@ def test_while_nothing_comes_the_output_goes_on_in_real_time():
     assert stamps == sorted(set(stamps))
     assert stamps[1] >= 9000  # not before 100 ms
     assert run.telemetry.counts()["held_frames"] == len(stamps) - 1
+
+
+def test_a_consent_that_ends_while_nothing_comes_hides_the_last_picture():
+    """R54, C78: a held picture shows somebody just as a running one does."""
+    allowed = [True]
+    run = Run(may_show=lambda: allowed[0])
+    frame = acquire(run.pool, 0)
+    frame.y[:, ::2] = 220
+    run.ring.put(frame)
+    run.wait_for(lambda: len(run.encoder.stamps) >= 3)
+    assert min(run.encoder.contrasts) > 200
+    allowed[0] = False
+    seen = len(run.encoder.stamps)
+    run.wait_for(lambda: len(run.encoder.stamps) >= seen + 3)
+    run.end()
+    assert run.encoder.contrasts[-1] < 60
+    assert len(run.encoder.stamps) == len(set(run.encoder.stamps))
 
 
 def test_after_a_hold_a_frame_or_two_may_be_too_old():

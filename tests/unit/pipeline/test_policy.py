@@ -7,7 +7,7 @@ import pytest
 from livefuse.clock import ManualClock
 from livefuse.config import LADDER, Config
 from livefuse.frame import create_frame
-from livefuse.pipeline.policy import HeldPicture
+from livefuse.pipeline.policy import ConsentWatch, HeldPicture
 from livefuse.pipeline.state import FrameState, Load
 from livefuse.pipeline.steps import STEPS, Pipeline
 from livefuse.runtime.session import SessionCache
@@ -112,3 +112,15 @@ def test_a_job_that_only_beautifies_goes_on_when_it_fails(monkeypatch):
     token = create_token(["detect", "align", "beautify"], now_epoch_s=0.0)
     outcome = pipeline.process(draw_noise(128, 64), token)
     assert (outcome.covered_whole, outcome.vouched) == (False, False)
+
+
+def test_a_picture_may_be_shown_again_while_all_who_are_on_it_agree():
+    """R54: the face that is wanted, and the one that is still shown."""
+    allowed = {"face_a", "face_b"}
+    watch = ConsentWatch(allowed.__contains__)
+    watch.shown = "face_a"
+    swap = create_token(["detect", "align", "swap"], now_epoch_s=0.0, source_face="face_b")
+    assert watch.may_show(swap)
+    allowed.remove("face_a")
+    assert not watch.may_show(swap)
+    assert watch.may_show(create_token(["detect", "blur"], now_epoch_s=0.0))
