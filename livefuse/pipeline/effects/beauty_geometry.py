@@ -17,7 +17,6 @@ from livefuse.pipeline.topology import (
     BROW_RIGHT,
     EYE_LEFT,
     EYE_RIGHT,
-    LIPS_INNER,
     LIPS_OUTER,
     OVAL,
 )
@@ -228,8 +227,3 @@ def to_fixed(points: NDArray[np.floating]) -> NDArray[np.int32]:
     """Return points as OpenCV's drawing takes them with `shift=SHIFT`."""
     fixed: NDArray[np.int32] = np.rint(points * _FIXED).astype(np.int32)
     return fixed
-
-
-def trace_inner_lips(points: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Return the opening of the mouth as a fixed-point polygon, in the grid of `points`."""
-    return to_fixed(points[LIPS_INNER])

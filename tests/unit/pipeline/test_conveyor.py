@@ -124,6 +124,7 @@ def test_with_one_thread_nothing_overlaps(steps):
     for step in steps.values():
         step.work = work
     assert all(outcome.vouched for _, outcome in run(create_frames(5), 1))
+    assert len(set.union(*(step.threads for step in steps.values()))) == 1
 
 
 def test_a_failed_frame_leaves_the_others_alone(steps):
