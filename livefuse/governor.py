@@ -231,5 +231,6 @@ def get_share(rung: Rung, stage: str, look_every: int = 3) -> float:
     if rung.cover_only:
         return 0.0
     looks = 1.0 / max(rung.detect_every, look_every)
-    share = {"detect": looks, "enhance": rung.enhance_share}.get(stage, 1.0)
+    shares = {"detect": looks, "align": rung.align_share, "enhance": rung.enhance_share}
+    share = shares.get(stage, 1.0)
     return share * rung.frame_share

@@ -30,7 +30,8 @@ class LoadControl:
         telemetry: Telemetry,
         look_every: int,
     ) -> None:
-        self._governor = Governor(config, frame_ms, part_of, look_every)
+        parts = {f"{name}_spared": part for name, part in part_of.items()} | dict(part_of)
+        self._governor = Governor(config, frame_ms, parts, look_every)
         self._config = config
         self._telemetry = telemetry
         self._log = get_logger("governor")
@@ -62,10 +63,11 @@ class LoadControl:
         """Take what a frame cost and decide for the next. From the last part's thread."""
         if not self._config.enabled:
             return
-        costs = dict(outcome.steps)
-        if not outcome.has_looked and "detect" in costs:
-            # Following is cheap and always there; looking is what a rung spares.
-            costs["follow"] = costs.pop("detect")
+        # What a step costs when it works is what a rung spares; when it does not is another figure.
+        costs = {
+            f"{name}_spared" if name in outcome.spared else name: took_ms
+            for name, took_ms in outcome.steps
+        }
         decision = self._governor.note_frame(now_ns, costs, self._delay_ms)
         if not decision.reason:
             return

@@ -12,13 +12,14 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     `detect_every`: faces are looked for in one of so many frames at most; `light_looks`: never in
     the larger picture. `enhance_share` is the part of the frames that are enhanced anew,
-    `frame_share` the part that is shown at all.
+    `align_share` that have their landmarks looked for, `frame_share` that are shown at all.
     """
 
     name: str
     detect_every: Positive = 1
     light_looks: bool = False
     enhance_share: Share = 1.0
+    align_share: Share = 1.0
     frame_share: Share = 1.0
     cover_only: bool = False
 
@@ -28,7 +29,15 @@ LADDER = (
     Rung(name="enhance_half", enhance_share=0.5),
     Rung(name="enhance_off", enhance_share=0.0),
     Rung(name="detect_5th", enhance_share=0.0, detect_every=5, light_looks=True),
-    Rung(name="frames_half", enhance_share=0.0, detect_every=5, light_looks=True, frame_share=0.5),
+    Rung(name="align_half", enhance_share=0.0, detect_every=5, light_looks=True, align_share=0.5),
+    Rung(
+        name="frames_half",
+        enhance_share=0.0,
+        detect_every=5,
+        light_looks=True,
+        align_share=0.5,
+        frame_share=0.5,
+    ),
     Rung(
         name="cover_only",
         enhance_share=0.0,

@@ -56,6 +56,8 @@ class EnhanceStep:
         if state.is_cut:
             self.reset()
         reuse = self._is_spared(state)
+        if reuse:
+            state.spared.add("enhance")
         chosen = [
             face for face in state.chosen if not face.is_drawn and not is_covered(state, face)
         ]
@@ -67,6 +69,7 @@ class EnhanceStep:
             self._shares[track_id] = min(max(known + step, 0.0), 1.0)
         if not any(self._shares.values()):
             state.did = "spared" if chosen else "enhanced 0"
+            state.spared.add("enhance")
             return
         done = sum(self._enhance(state, face, reuse=reuse) for face in chosen)
         state.did = f"enhanced {done}" + (" as before" if reuse else "")

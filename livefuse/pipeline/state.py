@@ -30,7 +30,8 @@ class FrameState:
     `covers`: ellipses (px) within which nothing of the frame is left. `cover_reason` asks for the
     whole picture to be covered. `source_shown` is the face that a swap or puppet shows.
     `rung` tells what is spared under load, `is_late` that this one frame has no time for more than
-    it must; `has_looked`: the detector ran. A step says
+    it must; `spared`: steps that did less than
+    their whole work. A step says
     in `did`, in a few words, what it did.
     `person_mask` is uint8, the whole picture in a smaller size: 255 is person. `is_trial`: a made
     picture before the first frame; whatever may run later is to run now, so that nothing is built
@@ -49,7 +50,7 @@ class FrameState:
     error: str = ""
     rung: Rung = LADDER[0]
     is_late: bool = False
-    has_looked: bool = False
+    spared: set[str] = field(default_factory=set)
     source_shown: str = ""
     started_ns: int = 0
     is_trial: bool = False
@@ -92,7 +93,7 @@ class Outcome:
     reason: str = ""
     error: str = ""
     covers: tuple[Ellipse, ...] = field(default=())
-    has_looked: bool = False
+    spared: frozenset[str] = frozenset()
 
 
 class Step(Protocol):

@@ -210,7 +210,7 @@ class Pipeline:
             reason=state.cover_reason,
             error=state.error,
             covers=state.covers,
-            has_looked=state.has_looked,
+            spared=frozenset(state.spared),
         )
 
     def _must_cover(self, state: FrameState) -> bool:

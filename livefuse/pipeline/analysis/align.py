@@ -63,11 +63,13 @@ class _Aligned:
         self._filters: dict[int, OneEuroFilter] = {}
         self.crop: MeshCrop | None = None
         self.centre = (0.0, 0.0)
+        self.mesh: NDArray[np.float32] | None = None
+        self.turn = 0
         self.idle_s = 0.0
 
     def restart(self) -> None:
         """Forget where the face was."""
-        self.crop = None
+        self.crop = self.mesh = None
         self._filters.clear()
 
     def smooth(
@@ -112,7 +114,7 @@ class AlignStep:
         self._kept = {key: kept for key, kept in self._kept.items() if key in ids}
         everybody = "identify" in state.token.operations
         for face in state.faces:
-            if everybody or self._is_meant(face, state.dt_s):
+            if (everybody or self._is_meant(face, state.dt_s)) and not self._carry(state, face):
                 self._align(state.frame, face, state.dt_s)
         for network in self._extra:
             self._add_points(network, state)
@@ -152,7 +154,34 @@ class AlignStep:
             return
         wanted = create_crop_by_mesh(found.mesh)
         kept.crop = follow_crop(found.crop, wanted)
-        face.mesh = kept.smooth(found.mesh, dt_s, max(measure_width(found.mesh), 1.0))
+        kept.mesh = found.mesh
+        self._fill(face, kept, dt_s)
+
+    def _carry(self, state: FrameState, face: Face) -> bool:
+        """Under load move the mesh with the face, never twice in a row, instead of looking."""
+        kept = self._kept.get(face.track.track_id)
+        if kept is None or kept.mesh is None:
+            return False
+        kept.turn += 1
+        is_spared = state.is_late or state.rung.align_share < 1.0
+        if not is_spared or kept.turn % 2 or face.track.missed:
+            return False
+        x, y = _find_centre(face.track)
+        moved = np.array([x - kept.centre[0], y - kept.centre[1], 0.0], np.float32)
+        kept.mesh, kept.centre = kept.mesh + moved, (x, y)
+        if kept.crop is not None:
+            kept.crop = kept.crop._replace(
+                x=kept.crop.x + float(moved[0]), y=kept.crop.y + float(moved[1])
+            )
+        state.spared.add("align")
+        self._fill(face, kept, state.dt_s)
+        return True
+
+    @staticmethod
+    def _fill(face: Face, kept: _Aligned, dt_s: float) -> None:
+        if kept.mesh is None:
+            return
+        face.mesh = kept.smooth(kept.mesh, dt_s, max(measure_width(kept.mesh), 1.0))
         face.landmarks[5] = convert_mesh_to_5(face.mesh)
         face.pose_rad = compute_pose(face.mesh)
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from livefuse.face import Box
 from livefuse.pipeline.planes import shrink_plane
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from livefuse.face import Box
 
 _LONG_SIDE: Final = 64
 _CUT_CORRELATION: Final = 0.4
@@ -23,6 +23,7 @@ _FLAT: Final = 1.0
 _MIN_CELLS: Final = 4
 _FACE_MARGIN: Final = 0.25
 _HABIT_MARGIN: Final = 1.25
+_BODY_HEIGHTS: Final = 3.0
 _FORGETTING: Final = 0.98  # a detection
 
 
@@ -50,6 +51,12 @@ def is_cut(before: NDArray[np.float32], after: NDArray[np.float32]) -> bool:
     return float((one * other).mean()) < _CUT_CORRELATION * spread
 
 
+def _guess_body(face: Box) -> Box:
+    """Return where head, shoulders and arms of `face` may be."""
+    x0, x1 = face.x0 - face.width, face.x1 + face.width
+    return Box(x0, face.y0, x1, face.y1 + _BODY_HEIGHTS * face.height)
+
+
 class ChangeWatch:
     """Says when something changed outside the known faces since the last detection.
 
@@ -65,8 +72,14 @@ class ChangeWatch:
         self._alarmed: NDArray[np.bool_] | None = None
         self._change = np.zeros((0, 0), np.float32)
 
-    def has_newcomer(self, cells: NDArray[np.float32], known: list[Box]) -> bool:
-        """Compare with the last detected picture; `known` faces are fractions of the picture."""
+    def has_newcomer(
+        self, cells: NDArray[np.float32], known: list[Box], *, with_bodies: bool = False
+    ) -> bool:
+        """Compare with the last detected picture; `known` faces are fractions of the picture.
+
+        With `with_bodies` what moves below and beside a known face is taken for its shoulders and
+        arms: somebody who steps in before them is found by the next look that is due.
+        """
         self._alarmed = None
         if cells.shape != self._seen.shape:
             return True
@@ -75,7 +88,8 @@ class ChangeWatch:
         self._change = np.abs(change - np.median(change))
         is_new = self._change > self._level + self._habit
         rows, columns = is_new.shape
-        for box in known:
+        bodies = [_guess_body(box) for box in known] if with_bodies else []
+        for box in (*known, *bodies):
             x, y = _FACE_MARGIN * box.width, _FACE_MARGIN * box.height
             top, bottom = int(max(box.y0 - y, 0) * rows), int(max(box.y1 + y, 0) * rows) + 1
             left, right = int(max(box.x0 - x, 0) * columns), int(max(box.x1 + x, 0) * columns) + 1

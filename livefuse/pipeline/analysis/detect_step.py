@@ -51,7 +51,8 @@ class DetectStep:
             self._tracker.try_detector(state.frame)
         self._tracker.spare(state.rung.detect_every, light_only=state.rung.light_looks)
         tracking = self._tracker.update(state.frame)
-        state.has_looked = tracking.detected
+        if not tracking.detected:
+            state.spared.add("detect")
         state.faces = [Face(track) for track in tracking.tracks]
         state.is_cut = tracking.cut
         self._selector.choose(state.faces, state.token.parameters, state.dt_s)

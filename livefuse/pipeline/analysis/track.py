@@ -179,7 +179,7 @@ class FaceTracker:
             Box(face.box.x0 * x, face.box.y0 * y, face.box.x1 * x, face.box.y1 * y)
             for face in self._faces
         ]
-        return self._watch.has_newcomer(cells, known)
+        return self._watch.has_newcomer(cells, known, with_bodies=bool(self._full_every_n))
 
     def _match(self, detections: list[Detection], followed: set[int], *, light: bool) -> bool:
         """Give each detection to the face it lies on best; return whether another face is new.

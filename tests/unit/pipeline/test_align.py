@@ -1,5 +1,6 @@
 """Meshes: calm, quick, on the face that they are said to be of."""
 
+import dataclasses
 import math
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from livefuse.config import AlignConfig, Config
+from livefuse.config import AlignConfig, Config, Rung
 from livefuse.errors import ConfigError
 from livefuse.face import Box, Face
 from livefuse.frame import create_frame
@@ -224,6 +225,54 @@ def test_a_followed_face_costs_one_run_of_the_network(seen):
         align(step, frame, face.track)
     assert len(fake.crops) == 7
     assert len(set(fake.crops[1:])) == 1  # the crop rests as the face does
+
+
+HALF = Rung(name="half", align_share=0.5)
+
+
+def move(track, x):
+    box = track.box
+    return dataclasses.replace(track, box=Box(box.x0 + x, box.y0, box.x1 + x, box.y1))
+
+
+@pytest.mark.parametrize("spare", [{"rung": HALF}, {"is_late": True}])
+def test_under_load_every_second_mesh_is_moved_with_its_face(seen, spare):
+    frame, face = seen
+    fake: Any = FakeMesh(face.mesh)
+    step = AlignStep(fake, AlignConfig(smooth_beta=1e6))
+    for _ in range(3):
+        align(step, frame, face.track)
+    looks = len(fake.crops)
+    moved = [align(step, frame, move(face.track, 2.0 * i), **spare).mesh for i in range(1, 9)]
+    assert len(fake.crops) == looks + 4
+    assert all(mesh is not None for mesh in moved)
+
+
+def test_a_carried_mesh_goes_where_its_face_goes(seen):
+    frame, face = seen
+    fake: Any = FakeMesh(face.mesh)
+    step = AlignStep(fake, AlignConfig(smooth_beta=1e6))
+    align(step, frame, face.track)
+    state = FrameState(frame, TOKEN, faces=[Face(move(face.track, 8.0))], rung=HALF)
+    step.run(state)
+    if "align" not in state.spared:  # its turn comes with the next frame
+        state = FrameState(frame, TOKEN, faces=[Face(move(face.track, 8.0))], rung=HALF)
+        step.run(state)
+    assert "align" in state.spared
+    mesh = state.faces[0].mesh
+    assert mesh is not None
+    shift = mesh[:, 0].mean() - face.mesh[:, 0].mean()
+    assert 0.0 <= shift <= 8.5
+
+
+def test_a_face_that_the_detector_lost_is_always_looked_for(seen):
+    frame, face = seen
+    fake: Any = FakeMesh(face.mesh)
+    step = AlignStep(fake, AlignConfig())
+    lost = dataclasses.replace(face.track, missed=1)
+    for _ in range(4):
+        align(step, frame, lost, rung=HALF)
+    assert len(fake.crops) == 5
 
 
 def test_faces_that_nobody_means_cost_nothing_once_effects_have_faded(seen):

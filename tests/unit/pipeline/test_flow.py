@@ -78,6 +78,17 @@ def watch(level=18.0, seen=None):
     return watching
 
 
+def test_shoulders_that_move_are_no_newcomer_when_bodies_are_told_from_people():
+    before = np.full((36, 64), 100.0, np.float32)
+    shoulders, beside = before.copy(), before.copy()
+    shoulders[20:30, 24:40] = 160.0
+    beside[4:12, 50:60] = 160.0
+    face = Box(0.45, 0.2, 0.55, 0.5)
+    assert watch(seen=before).has_newcomer(shoulders, [face])
+    assert not watch(seen=before).has_newcomer(shoulders, [face], with_bodies=True)
+    assert watch(seen=before).has_newcomer(beside, [face], with_bodies=True)
+
+
 def test_a_newcomer_is_noticed_outside_known_faces_only():
     empty = draw_noise(640, 360)
     with_head, detection = draw_head(back=1)

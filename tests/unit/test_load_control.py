@@ -1,0 +1,90 @@
+"""What the governor decides reaches the frames, and stands in their tokens."""
+
+import itertools
+
+from livefuse.clock import NS_PER_MS, ManualClock
+from livefuse.config import LADDER, GovernorConfig
+from livefuse.load_control import LoadControl
+from livefuse.pipeline.state import Outcome
+from livefuse.telemetry import Telemetry
+from livefuse.token import create_token
+
+FRAME_MS = 1000 / 30
+PARTS = {"detect": 0, "align": 0, "swap": 1, "enhance": 1}
+OPERATIONS = ("detect", "align", "swap", "enhance")
+TOKEN = create_token(OPERATIONS, now_epoch_s=0.0)
+
+
+class Run:
+    def __init__(self, **config):
+        self.clock = ManualClock()
+        self.telemetry = Telemetry(self.clock)
+        self.control = LoadControl(GovernorConfig(**config), FRAME_MS, PARTS, self.telemetry, 3)
+        self.loads = []
+
+    def feed(self, seconds, enhance_ms=5.0, other_ms=5.0, age_ms=1.0):
+        for _ in range(round(30 * seconds)):
+            self.clock.advance(round(FRAME_MS * NS_PER_MS))
+            load = self.control.take(age_ms)
+            self.loads.append(load)
+            if load is None:
+                continue
+            spared = {"enhance"} if load.rung.enhance_share == 0 else set()
+            times = [(name, other_ms) for name in OPERATIONS[:-1]]
+            times.append(("enhance", 0.1 if spared else enhance_ms))
+            outcome = Outcome(TOKEN, vouched=True, steps=tuple(times), spared=frozenset(spared))
+            self.control.note(self.clock.now_ns(), outcome)
+        return self.control.rung_name
+
+
+def test_what_fits_is_left_alone():
+    run = Run()
+    assert run.feed(10) == "everything"
+    assert {load.change for load in run.loads} == {""}
+
+
+def test_enhance_goes_first_and_one_frames_token_says_so():
+    """R42, R43"""
+    run = Run()
+    run.feed(3)
+    assert run.feed(2, enhance_ms=130.0) == "enhance_off"
+    changes = [load for load in run.loads if load.change]
+    assert [(c.change, c.reason) for c in changes] == [
+        ("downgraded_for_performance", "deadline: enhance_off")
+    ]
+    assert run.telemetry.counts()["downgrades"] == 1
+
+
+def test_it_comes_back_and_says_so():
+    run = Run()
+    run.feed(3)
+    run.feed(2, enhance_ms=60.0, other_ms=12.0)
+    assert run.control.rung_name != "everything"
+    assert run.feed(40) == "everything"
+    assert run.loads[-1].rung == LADDER[0]
+    names = [load.change for load in run.loads if load.change]
+    assert names[-1] == "upgraded_for_performance"
+
+
+def test_half_the_frames_are_left_out_on_that_rung():
+    run = Run()
+    run.feed(3)
+    assert run.feed(3, other_ms=33.0, enhance_ms=33.0) == "frames_half"
+    last = run.loads[-20:]
+    assert sum(load is None for load in last) == 10
+    assert not any(one is None and other is None for one, other in itertools.pairwise(last))
+
+
+def test_a_frame_that_is_old_already_is_late():
+    run = Run()
+    run.feed(3)
+    old, young = run.control.take(100.0), run.control.take(1.0)
+    assert old is not None
+    assert young is not None
+    assert (old.is_late, young.is_late) == (True, False)
+
+
+def test_switched_off_it_spares_nothing():
+    run = Run(enabled=False)
+    assert run.feed(5, enhance_ms=500.0, age_ms=500.0) == "everything"
+    assert not any(load.is_late for load in run.loads)
