@@ -17,6 +17,7 @@ import numpy as np
 from livefuse.frame import Colour
 from livefuse.pipeline.effects.mesh_lowband import blur_by_mask
 from livefuse.pipeline.effects.mesh_regions import get_regions
+from livefuse.pipeline.planes import LUMA_WEIGHTS
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -37,8 +38,6 @@ _FIRST_SIGMA_PX: Final = 0.75
 _CAPACITY: Final = 12
 _MAX_PENDING: Final = 2
 _SIGMA_STEP, _CONTRAST_STEP, _CHROMA_STEP = 0.5, 0.05, 0.2
-# Red's and blue's share of luma.
-_LUMA_WEIGHTS: Final = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}
 
 
 class VariantKey(NamedTuple):
@@ -127,7 +126,7 @@ class VariantStore:
 
 def _get_matrix(colour: Colour) -> tuple[NDArray[np.float32], tuple[float, float]]:
     """Return the weights of R, G, B in luma, and U's and V's scale against that of luma."""
-    red, blue = _LUMA_WEIGHTS[colour.matrix]
+    red, blue = LUMA_WEIGHTS[colour.matrix]
     reach = 1.0 if colour.full_range else 224 / 219
     weights = np.array([red, 1 - red - blue, blue], np.float32)
     return weights, (reach / (2 - 2 * blue), reach / (2 - 2 * red))
