@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _DOWN: Final = "downgraded_for_performance"
 _UP: Final = "upgraded_for_performance"
+_ROUNDING: Final = 1e-6
 
 
 class LoadControl:
@@ -37,7 +38,7 @@ class LoadControl:
         self._log = get_logger("governor")
         self._load = Load(config.rungs[0])
         self._delay_ms = 0.0
-        self._taken = 0
+        self._due = 0.0
         self._change = ("", "")
 
     @property
@@ -51,10 +52,11 @@ class LoadControl:
         From the thread of the pipeline's first part.
         """
         self._delay_ms = age_ms
-        self._taken += 1
         load = self._load
-        if load.rung.frame_share < 1.0 and self._taken % round(1 / load.rung.frame_share):
+        self._due += load.rung.frame_share
+        if self._due < 1.0 - _ROUNDING:
             return None
+        self._due -= 1.0
         (change, reason), self._change = self._change, ("", "")
         is_late = self._config.enabled and self._governor.must_skip_enhance(age_ms)
         return load._replace(is_late=is_late, change=change, reason=reason)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from livefuse.config.values import Positive, Share
@@ -20,7 +22,7 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     light_looks: bool = False
     enhance_share: Share = 1.0
     align_share: Share = 1.0
-    frame_share: Share = 1.0
+    frame_share: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 1.0
     cover_only: bool = False
 
 
@@ -52,4 +54,4 @@ class GovernorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The pipeline lightens itself under load and comes back."""
 
     enabled: bool = True
-    rungs: tuple[Rung, ...] = LADDER
+    rungs: Annotated[tuple[Rung, ...], msgspec.Meta(min_length=1)] = LADDER

@@ -2,8 +2,11 @@
 
 import itertools
 
+import pytest
+
 from livefuse.clock import NS_PER_MS, ManualClock
-from livefuse.config import LADDER, GovernorConfig
+from livefuse.config import LADDER, GovernorConfig, Rung, load_config
+from livefuse.errors import ConfigError
 from livefuse.load_control import LoadControl
 from livefuse.pipeline.state import Outcome
 from livefuse.telemetry import Telemetry
@@ -88,3 +91,17 @@ def test_switched_off_it_spares_nothing():
     run = Run(enabled=False)
     assert run.feed(5, enhance_ms=500.0, age_ms=500.0) == "everything"
     assert not any(load.is_late for load in run.loads)
+
+
+@pytest.mark.parametrize("share", [0.25, 1 / 3, 0.5, 0.75, 0.9, 1.0])
+def test_a_rung_shows_the_share_of_the_frames_that_it_says(share):
+    run = Run(rungs=(Rung(name="some", frame_share=share),), enabled=False)
+    run.feed(20)
+    shown = sum(load is not None for load in run.loads)
+    assert shown == pytest.approx(share * len(run.loads), abs=1)
+
+
+@pytest.mark.parametrize("rungs", ["[]", '[{name="none", frame_share=0.0}]'])
+def test_a_ladder_that_shows_nothing_is_refused(rungs):
+    with pytest.raises(ConfigError):
+        load_config(None, (f"governor.rungs={rungs}",))
