@@ -51,10 +51,15 @@ def is_cut(before: NDArray[np.float32], after: NDArray[np.float32]) -> bool:
     return float((one * other).mean()) < _CUT_CORRELATION * spread
 
 
+def _add_margin(face: Box) -> Box:
+    x, y = _FACE_MARGIN * face.width, _FACE_MARGIN * face.height
+    return Box(face.x0 - x, face.y0 - y, face.x1 + x, face.y1 + y)
+
+
 def _guess_body(face: Box) -> Box:
-    """Return where head, shoulders and arms of `face` may be."""
+    """Return where shoulders and arms of `face` are: below the chin; beside it heads appear."""
     x0, x1 = face.x0 - face.width, face.x1 + face.width
-    return Box(x0, face.y0, x1, face.y1 + _BODY_HEIGHTS * face.height)
+    return Box(x0, face.y1, x1, face.y1 + _BODY_HEIGHTS * face.height)
 
 
 class ChangeWatch:
@@ -77,8 +82,8 @@ class ChangeWatch:
     ) -> bool:
         """Compare with the last detected picture; `known` faces are fractions of the picture.
 
-        With `with_bodies` what moves below and beside a known face is taken for its shoulders and
-        arms: somebody who steps in before them is found by the next look that is due.
+        With `with_bodies` what moves below a known face is taken for its shoulders and arms:
+        somebody who steps in before them is found by the next look that is due.
         """
         self._alarmed = None
         if cells.shape != self._seen.shape:
@@ -89,10 +94,9 @@ class ChangeWatch:
         is_new = self._change > self._level + self._habit
         rows, columns = is_new.shape
         bodies = [_guess_body(box) for box in known] if with_bodies else []
-        for box in (*known, *bodies):
-            x, y = _FACE_MARGIN * box.width, _FACE_MARGIN * box.height
-            top, bottom = int(max(box.y0 - y, 0) * rows), int(max(box.y1 + y, 0) * rows) + 1
-            left, right = int(max(box.x0 - x, 0) * columns), int(max(box.x1 + x, 0) * columns) + 1
+        for box in (*map(_add_margin, known), *bodies):
+            top, bottom = int(max(box.y0, 0) * rows), int(max(box.y1, 0) * rows) + 1
+            left, right = int(max(box.x0, 0) * columns), int(max(box.x1, 0) * columns) + 1
             is_new[top:bottom, left:right] = False
         if int(np.count_nonzero(is_new)) < _MIN_CELLS:
             return False

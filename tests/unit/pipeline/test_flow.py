@@ -89,6 +89,15 @@ def test_shoulders_that_move_are_no_newcomer_when_bodies_are_told_from_people():
     assert watch(seen=before).has_newcomer(beside, [face], with_bodies=True)
 
 
+def test_who_leans_in_beside_the_wearer_s_head_is_no_body():
+    """Nobody is to be bare until the next look that is due."""
+    before = np.full((36, 64), 100.0, np.float32)
+    leaning = before.copy()
+    leaning[7:16, 38:46] = 160.0
+    face = Box(0.45, 0.2, 0.55, 0.5)
+    assert watch(seen=before).has_newcomer(leaning, [face], with_bodies=True)
+
+
 def test_a_newcomer_is_noticed_outside_known_faces_only():
     empty = draw_noise(640, 360)
     with_head, detection = draw_head(back=1)
