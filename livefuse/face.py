@@ -91,6 +91,7 @@ class Face:
     `landmarks` are the other point sets by their count (5, 68, 106, 203), float32 (n, 2) px.
     `embedding` is L2-normalised (d,), z_id; `attributes` are z_att, `pose_rad` is yaw, pitch, roll.
     `chosen`: the token's selector picked it; `person` is its name in the gallery, if any.
+    `is_doubtful`: who it is is not known yet, so by name it is neither meant nor not meant.
     `occlusion` is what stands before the face: uint8 of `occlusion_box` px, 255 is occluded.
     `is_replaced`: another face is shown; `is_drawn`: that one is a drawing, which has no skin.
     """
@@ -104,6 +105,7 @@ class Face:
     person: str = ""
     similarity: float = 0.0
     chosen: bool = True
+    is_doubtful: bool = False
     is_replaced: bool = False
     is_drawn: bool = False
     occlusion: NDArray[np.uint8] | None = None

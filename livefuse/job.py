@@ -205,6 +205,8 @@ class Job:
         try:
             loading = self._loading = Loading(self._create_pipeline(self.mode), self.token.get())
             self._spawn("load", loading.run)
+            patience_ms = self._config.pipeline.loading_patience_ms
+            loading.wait_prepared(patience_ms if self.mode == "live" else None)
             threads.append(self._spawn("decode", self._decode))
             self._has_media.wait()
             if self._media is not None and self._is_wanted():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from livefuse.governor import Governor
@@ -39,7 +40,7 @@ class LoadControl:
         self._load = Load(config.rungs[0])
         self._delay_ms = 0.0
         self._due = 0.0
-        self._change = ("", "")
+        self._changes: deque[tuple[str, str]] = deque(maxlen=4)
 
     @property
     def rung_name(self) -> str:
@@ -57,7 +58,7 @@ class LoadControl:
         if self._due < 1.0 - _ROUNDING:
             return None
         self._due -= 1.0
-        (change, reason), self._change = self._change, ("", "")
+        change, reason = self._changes.popleft() if self._changes else ("", "")
         is_late = self._config.enabled and self._governor.must_skip_enhance(age_ms)
         return load._replace(is_late=is_late, change=change, reason=reason)
 
@@ -74,7 +75,8 @@ class LoadControl:
         if not decision.reason:
             return
         rung = self._config.rungs[decision.rung]
-        self._change = (_DOWN if decision.is_downgrade else _UP, f"{decision.reason}: {rung.name}")
+        change = _DOWN if decision.is_downgrade else _UP
+        self._changes.append((change, f"{decision.reason}: {rung.name}"))
         self._load = Load(rung)
         self._telemetry.count("downgrades" if decision.is_downgrade else "upgrades")
         self._log.info("load", rung=rung.name, reason=decision.reason)

@@ -25,7 +25,7 @@ class Loading:
         self._token = token
         self._size = (0, 0)
         self._error: Exception | None = None
-        self._has_size = threading.Event()
+        self._is_prepared, self._has_size = threading.Event(), threading.Event()
         self._is_over = threading.Event()
 
     @property
@@ -45,6 +45,7 @@ class Loading:
         """
         try:
             self.pipeline.prepare(self._token)
+            self._is_prepared.set()
             self._has_size.wait()
             if self._size != (0, 0):
                 self.pipeline.warm_up(*self._size, self._token)
@@ -52,12 +53,23 @@ class Loading:
             self._error = error
             raise
         finally:
+            self._is_prepared.set()
             self._is_over.set()
 
     def set_size(self, width: int, height: int) -> None:
         """Tell the size of the frames; 0 x 0: there will be none."""
         self._size = (width, height)
         self._has_size.set()
+
+    def wait_prepared(self, patience_ms: int | None) -> None:
+        """Wait until all is loaded, at most for `patience_ms`: what cannot be had is told early.
+
+        Raises:
+            Exception: whatever it failed of.
+        """
+        self._is_prepared.wait(None if patience_ms is None else patience_ms / 1000)
+        if self._error is not None:
+            raise self._error
 
     def wait(self, patience_ms: int | None) -> bool:
         """Wait until it is over; False when that takes longer than `patience_ms`.

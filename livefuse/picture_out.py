@@ -39,6 +39,7 @@ class PictureHold:
         self._frame: Frame | None = None
         self._shown_ns = self._repeated_ns = 0
         self._pts = 0
+        self._is_hidden = self._needs_mark = False
         self.is_holding = False
 
     def keep(self, frame: Frame, now_ns: int) -> Frame | None:
@@ -46,6 +47,7 @@ class PictureHold:
         before, self._frame = self._frame, frame
         self._shown_ns = self._repeated_ns = now_ns
         self._pts = frame.pts
+        self._is_hidden = self._needs_mark = False
         self.is_holding = False
         return before
 
@@ -64,8 +66,7 @@ class PictureHold:
         if frame is None:
             return None
         if not self.is_holding and self._show in _COVERS:
-            frame.fill_planes()
-            _COVERS[self._show](frame)
+            self._cover(_COVERS[self._show])
         self.is_holding = True
         self._repeated_ns = now_ns
         frame.pts = self._pts + (now_ns - self._shown_ns) * TIME_BASE_HZ // NS_PER_S
@@ -73,9 +74,20 @@ class PictureHold:
 
     def hide(self) -> None:
         """Let nothing be seen of the picture any more."""
+        if not self._is_hidden:
+            self._cover(cover_frame)
+            self._is_hidden = True
+
+    def take_mark(self) -> bool:
+        """Say, once for each time, whether the picture has lost its label and needs another."""
+        needs_mark, self._needs_mark = self._needs_mark, False
+        return needs_mark
+
+    def _cover(self, cover: Callable[[Frame], None]) -> None:
         if self._frame is not None:
             self._frame.fill_planes()
-            cover_frame(self._frame)
+            cover(self._frame)
+            self._needs_mark = True
 
 
 class PictureOut:
@@ -155,7 +167,7 @@ class PictureOut:
         frame = self._hold.repeat(self._clock.now_ns())
         if frame is not None and frame.pts > self._last_pts:
             self._telemetry.count("held_frames")
-            self._show(frame)
+            self._show(frame, needs_mark=self._hold.take_mark())
 
     def _is_behind(self, frame: Frame) -> bool:
         """Say whether `frame` is older than what was shown: after a hold for a frame or two.
@@ -175,12 +187,13 @@ class PictureOut:
         self._behind = 0
         return False
 
-    def _show(self, frame: Frame) -> None:
+    def _show(self, frame: Frame, *, needs_mark: bool = True) -> None:
         """Mark after all else, before anything leaves; then encode for everybody."""
         self._last_pts = frame.pts
         if frame.is_generated:
             self._has_generated = True
-            self._label.draw(frame)
+            if needs_mark:
+                self._label.draw(frame)
         self._fanout.show(frame)
         for packet in self.encoder.encode(frame):
             self._send(packet)

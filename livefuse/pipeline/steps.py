@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_DT_S: Final = 1 / 30
 _MAX_DT_S: Final = 0.5
+_FRAME_LIVES: Final = 6.0  # of a frame's time: rings, parts and encode
 LOADING: Final = "loading"
 OVERLOAD: Final = "overload"
 _LEFT_OUT: Final = frozenset({LOADING, OVERLOAD})
@@ -153,6 +154,8 @@ class Pipeline:
         dt_s = (frame.pts - self._pts) / TIME_BASE_HZ
         self._pts = frame.pts
         state = FrameState(frame, token, dt_s if 0.0 < dt_s <= _MAX_DT_S else _DEFAULT_DT_S)
+        if token.operations:
+            state.token = self._create_frame_token(state)
         state.rung, state.is_late = load.rung, load.is_late
         state.started_ns = self._clock.now_ns()
         if load.change:
@@ -169,6 +172,12 @@ class Pipeline:
             state.error = "the consent for the source face does not hold any more"
             state.cover_reason = "no_consent"
         return state
+
+    def _create_frame_token(self, state: FrameState) -> Token:
+        """Return the frame's own copy: it names the frame, and lives as long as its deadline."""
+        slot, turn = state.frame.handle
+        lives_s = _FRAME_LIVES * state.dt_s
+        return state.token.create_frame_token(f"{slot}:{turn}", self._clock.epoch_s(), lives_s)
 
     def run_step(self, state: FrameState, name: str) -> None:
         """Do one operation; after a failure the others are left out. Never raises."""

@@ -83,6 +83,8 @@ class SwapStep:
         self._shown = {key: shown for key, shown in self._shown.items() if key in ids}
         for face in chosen:
             self._replace(state, face)
+        unknown = [face.track for face in state.faces if face.is_doubtful and not face.chosen]
+        state.covers = (*state.covers, *self._cover.cover(state.frame, unknown))
         self._is_first = False
         done = sum(face.is_replaced for face in chosen)
         state.did = f"swapped {done}" + (

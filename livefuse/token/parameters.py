@@ -19,7 +19,8 @@ Word = Annotated[str, msgspec.Meta(max_length=64)]
 class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the operations are done.
 
-    `face_size` is the side in px of the square a face is worked on in, `blend_ratio` how much of
+    `face_size` is the side in px of the square a face is worked on in, for families that leave it
+    open (those that come along and all networks know their own). `blend_ratio` is how much of
     the new face shows: 0 is the input, 1 the full swap. `enable_gfpgan`: whether `enhance` may use
     a network. `select` picks the faces that swap, puppet, beautify and enhance work on: by size,
     by place, by track id or by the gallery's names, both listed in `people`. `blur_whom` auto: the

@@ -44,6 +44,7 @@ _KEEP_SCORE: Final = 0.3
 _SPEED_CUTOFF_HZ: Final = 1.0
 # Mesh and track may differ by this share of the face's width, and in size by this factor.
 _MAX_APART: Final = 0.35
+_MAX_APART_LOST: Final = 0.8
 _MAX_RATIO: Final = 1.6
 _LINGER_S: Final = 0.5  # longer than any effect takes to fade
 _JUMP: Final = 0.05  # of the crop's side: a track that moved more takes the crop along
@@ -222,16 +223,15 @@ class AlignStep:
 def is_agreed(mesh: NDArray[np.float32], track: Track) -> bool:
     """Say whether `mesh` lies on the face that `track` follows.
 
-    A track that the detector has lost is a guess and does not count.
+    A track that the detector has lost is a guess: there the mesh may have gone as far as a face is
+    wide, not over to another one.
     """
-    if track.missed:
-        return True
     x, y, size = _measure(convert_mesh_to_5(mesh))
     known_x, known_y, known_size = _measure(track.landmarks5)
     if not known_size < size * _MAX_RATIO or not size < known_size * _MAX_RATIO:
         return False
     apart = math.hypot(x - known_x, y - known_y)
-    return apart <= _MAX_APART * measure_width(mesh)
+    return apart <= (_MAX_APART_LOST if track.missed else _MAX_APART) * measure_width(mesh)
 
 
 def _measure(landmarks5: NDArray[np.float32]) -> tuple[float, float, float]:

@@ -15,6 +15,7 @@ from livefuse.pipeline.analysis.select import FaceSelector
 from livefuse.pipeline.analysis.track import FaceTracker
 from livefuse.pipeline.analysis.yoloface import YoloFaceDetector
 from livefuse.pipeline.analysis.yunet import YuNetDetector
+from livefuse.token import COVERING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +50,11 @@ class DetectStep:
         """See `Step.run`."""
         if state.is_trial:
             self._tracker.try_detector(state.frame)
-        self._tracker.spare(state.rung.detect_every, light_only=state.rung.light_looks)
+        self._tracker.spare(
+            state.rung.detect_every,
+            light_only=state.rung.light_looks,
+            hides_faces=not COVERING.isdisjoint(state.token.operations),
+        )
         tracking = self._tracker.update(state.frame)
         if not tracking.detected:
             state.spared.add("detect")

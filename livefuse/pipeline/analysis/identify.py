@@ -104,7 +104,10 @@ class IdentifyStep:
         self._people.forget()
 
     def _fill(self, state: FrameState, face: Face) -> None:
-        person = self._people.tracks[face.track.track_id].person
+        followed = self._people.tracks[face.track.track_id]
+        person = followed.person
+        by_name = state.token.parameters.select == "reference"
+        face.is_doubtful = by_name and (not followed.looks or bool(followed.doubts))
         face.embedding = person.mean
         face.person, face.similarity = person.name, person.similarity
         face.attributes = describe_attributes(state.frame, face)

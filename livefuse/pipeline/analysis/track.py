@@ -76,6 +76,7 @@ class FaceTracker:
         self._full_every_n = full_every_n
         self._spared_n = 1
         self._is_light_only = False
+        self._trusts_bodies = False
         self._frames_since_full = 0
         self._faces: list[FaceState] = []
         self._next_id = 1
@@ -87,10 +88,14 @@ class FaceTracker:
         self._cells = np.zeros((0, 0), np.float32)
         self._watch = ChangeWatch(config.change_level)
 
-    def spare(self, every_n: int, *, light_only: bool) -> None:
-        """Ask the detector no more often than each `every_n` frames, and lightly (under load)."""
+    def spare(self, every_n: int, *, light_only: bool, hides_faces: bool) -> None:
+        """Ask the detector no more often than each `every_n` frames, and lightly (under load).
+
+        Where faces are hidden even what moves below a known one calls for a look.
+        """
         self._spared_n = every_n
         self._is_light_only = light_only
+        self._trusts_bodies = not hides_faces and bool(self._full_every_n)
 
     def update(self, frame: Frame) -> Tracking:
         """Return the faces of `frame`; frames come in order, some may be missing.
@@ -179,7 +184,7 @@ class FaceTracker:
             Box(face.box.x0 * x, face.box.y0 * y, face.box.x1 * x, face.box.y1 * y)
             for face in self._faces
         ]
-        return self._watch.has_newcomer(cells, known, with_bodies=bool(self._full_every_n))
+        return self._watch.has_newcomer(cells, known, with_bodies=self._trusts_bodies)
 
     def _match(self, detections: list[Detection], followed: set[int], *, light: bool) -> bool:
         """Give each detection to the face it lies on best; return whether another face is new.

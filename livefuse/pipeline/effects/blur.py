@@ -233,7 +233,12 @@ class BlurStep:
 
 
 def must_blur(face: Face, token: Token) -> bool:
-    """Say whether `face` is to be covered: `auto` leaves to a swap what the swap has."""
+    """Say whether `face` is to be covered: `auto` leaves to a swap what the swap has.
+
+    Who is not known yet is covered until it is.
+    """
+    if face.is_doubtful:
+        return True
     whom = token.parameters.blur_whom
     if whom == "auto":
         whom = "others" if not GENERATING.isdisjoint(token.operations) else "chosen"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 _TEMPLATE: Final = "ffhq_512"
-_KEPT_TRACKS: Final = 4
+_KEPT_TRACKS: Final = 16
 _TILE: Final = 256
 _OVERLAP: Final = 16
 _TILED_SIDES: Final = (_TILE, 2 * _TILE - _OVERLAP)

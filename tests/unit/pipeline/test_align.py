@@ -335,12 +335,15 @@ def test_tracks_that_are_gone_are_forgotten(seen):
     assert list(step._kept) == [19]
 
 
-def test_a_held_track_says_nothing_against_a_mesh(seen):
+def test_a_held_track_lets_a_mesh_go_further_but_not_over_to_another_face(seen):
     _, face = seen
     away = replace(face.track, landmarks5=face.track.landmarks5 + np.float32(400))
     assert is_agreed(face.mesh, face.track)
     assert not is_agreed(face.mesh, away)
-    assert is_agreed(face.mesh, replace(away, missed=1))
+    assert not is_agreed(face.mesh, replace(away, missed=1))
+    near = replace(face.track, landmarks5=face.track.landmarks5 + np.float32([120, 0]))
+    assert not is_agreed(face.mesh, near)
+    assert is_agreed(face.mesh, replace(near, missed=1))
     middle = face.track.landmarks5.mean(axis=0)
     large = (face.track.landmarks5 - middle) * np.float32(2.5) + middle
     assert not is_agreed(face.mesh, replace(face.track, landmarks5=large))

@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 
 from livefuse.config import BlurConfig
 from livefuse.errors import ConfigError
-from livefuse.face import Track
+from livefuse.face import Face, Track
 from livefuse.frame import Colour
 from livefuse.geometry import measure_radius, scale_ellipse
-from livefuse.pipeline.effects.blur import FaceBlur
+from livefuse.pipeline.effects.blur import FaceBlur, must_blur
 from livefuse.pipeline.planes import convert_colour
+from livefuse.token import Parameters, Token
 from tests.unit.pipeline.scenes import create_detection, draw_head, draw_noise
 
 STYLES = ["gaussian", "mosaic", "solid", "picture"]
@@ -205,3 +206,14 @@ def test_a_picture_that_cannot_be_had_is_told_at_the_start(tmp_path):
     ):
         with pytest.raises(ConfigError, match=words):
             create_blur("picture", path)
+
+
+@pytest.mark.parametrize("whom", ["auto", "all", "chosen", "others"])
+@pytest.mark.parametrize("chosen", [True, False])
+def test_who_is_not_known_yet_is_covered_whoever_is_meant(whom, chosen):
+    token = Token(request_id="r", parameters=Parameters(blur_whom=whom))
+    _, detection = draw_head()
+    track = Track(1, detection.box, detection.landmarks5, 1.0, 0.0)
+    assert must_blur(Face(track, chosen=chosen, is_doubtful=True), token)
+    known = must_blur(Face(track, chosen=chosen), token)
+    assert known == (whom == "all" or (whom == "others") != chosen)

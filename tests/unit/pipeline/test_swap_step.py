@@ -152,6 +152,18 @@ def test_a_face_that_nobody_chose_is_left_alone(bench):
     assert (frame.buffer == before).all()
 
 
+def test_who_is_not_known_yet_is_covered_until_known(bench):
+    token = create_token(("detect", "align", "swap"), now_epoch_s=0.0)
+    token = msgspec.structs.replace(token, source_face="one")
+    _, state = bench.run()
+    track = state.faces[0].track
+    face = Face(track, mesh=state.faces[0].mesh, chosen=False, is_doubtful=True)
+    state = FrameState(create_frame(640, 360), token, faces=[face])
+    bench.step.run(state)
+    assert len(state.covers) == 1
+    assert not face.is_replaced
+
+
 @pytest.mark.parametrize("blend_ratio", [0.0, 0.001])
 def test_a_blend_of_nought_is_the_input(bench, blend_ratio):
     """R19."""
