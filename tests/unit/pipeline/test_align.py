@@ -341,7 +341,7 @@ def test_a_held_track_lets_a_mesh_go_further_but_not_over_to_another_face(seen):
     assert is_agreed(face.mesh, face.track)
     assert not is_agreed(face.mesh, away)
     assert not is_agreed(face.mesh, replace(away, missed=1))
-    near = replace(face.track, landmarks5=face.track.landmarks5 + np.float32([120, 0]))
+    near = replace(face.track, landmarks5=face.track.landmarks5 + np.array([120, 0], np.float32))
     assert not is_agreed(face.mesh, near)
     assert is_agreed(face.mesh, replace(near, missed=1))
     middle = face.track.landmarks5.mean(axis=0)
