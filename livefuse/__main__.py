@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
 
 from livefuse.control.console import open_missing_streams
 from livefuse.control.process_title import hide_secrets_in_arguments
@@ -23,6 +25,19 @@ def main() -> None:
         code = run_cli()
     except KeyboardInterrupt:  # Ctrl-C while it is still being loaded
         code = _INTERRUPTED
+    _leave(code)
+
+
+def _leave(code: int) -> None:
+    """Exit; at once when threads are left that are inside a library and cannot be ended.
+
+    Python takes the library away under such a thread, and the process aborts instead of exiting.
+    """
+    if threading.active_count() > 1:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
     sys.exit(code)
 
 

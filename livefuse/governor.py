@@ -37,6 +37,7 @@ _QUIET_NS: Final = 30 * NS_PER_S
 _QUEUE_WINDOW_NS: Final = 200 * NS_PER_MS
 _QUEUE_LIMIT_MS: Final = 40.0
 _LATE_FRAMES: Final = 2.0
+_HARSH_AFTER_NS: Final = NS_PER_S
 _SETTLE_NS: Final = 500 * NS_PER_MS  # the first frames of a stream are slow
 _DEVICE_STAGE: Final = "align"  # runs on all rungs but the last, so it tells how fast the device is
 
@@ -161,7 +162,7 @@ class Governor:
             self._delays.popleft()
 
     def _find_overload(self, now_ns: int) -> str:
-        if self._rung == len(self._rungs) - 1:
+        if self._rung == len(self._rungs) - 1 or self._must_wait(now_ns):
             return ""
         if self.predict_ms(self._rung) <= _DOWN_AT * self._frame_ms:
             self._over_since_ns = None
@@ -170,6 +171,15 @@ class Governor:
         elif now_ns - self._over_since_ns >= _DOWN_AFTER_NS:
             return "deadline"
         return "queue_delay" if self._has_standing_queue(now_ns) else ""
+
+    def _must_wait(self, now_ns: int) -> bool:
+        """Say whether the rung must show what it saves before a harsh one is taken.
+
+        A machine that is full makes everything look dearer than it is with less to do.
+        """
+        if not _is_harsh(self._rungs[self._rung + 1]):
+            return False
+        return now_ns - (self._changed_ns or 0) < _HARSH_AFTER_NS
 
     def _has_standing_queue(self, now_ns: int) -> bool:
         is_whole = now_ns - self._delays[0][0] >= _QUEUE_WINDOW_NS * 0.8
@@ -184,6 +194,10 @@ class Governor:
                 if self.predict_ms(rung) <= _DOWN_AT * self._frame_ms
             )
             target = next(fits, len(self._rungs) - 1)
+            if _is_harsh(self._rungs[target]) and target > self._rung + 1:
+                # The last rung that is not: unless the next one down is harsh already.
+                mild = (r for r in range(target, self._rung, -1) if not _is_harsh(self._rungs[r]))
+                target = next(mild, self._rung + 1)
         if self._upgraded_ns is not None and now_ns - self._upgraded_ns < _MUST_HOLD_NS:
             self._wait_ns = min(2 * self._wait_ns, _UP_AFTER_MAX_NS)
         self._upgraded_ns = None
@@ -224,6 +238,11 @@ class Governor:
         """After a quiet while an upgrade is tried sooner again."""
         if self._changed_ns is not None and now_ns - self._changed_ns >= _QUIET_NS:
             self._wait_ns = max(self._wait_ns // 2, _UP_AFTER_NS)
+
+
+def _is_harsh(rung: Rung) -> bool:
+    """Say whether a viewer would see at once that something is missing."""
+    return rung.frame_share < 1.0 or rung.cover_only
 
 
 def get_share(rung: Rung, stage: str, look_every: int = 3) -> float:

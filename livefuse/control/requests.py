@@ -15,7 +15,7 @@ from livefuse.control.figures import check_writable
 from livefuse.control.parameters import create_parameters
 from livefuse.control.paths import check_distinct
 from livefuse.errors import ConfigError, TokenError
-from livefuse.token import check_operations
+from livefuse.token import GENERATING, check_operations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +86,7 @@ def create_request(  # noqa: PLR0913 - one parameter per option of the command l
     request = RunRequest(
         source=resolve_url(source),
         targets=tuple(map(resolve_url, targets)),
-        operations=choose_operations(wish),
+        operations=choose_operations(wish, parameters),
         source_face=resolve_face(wish.source_face, tree),
         parameters=parameters,
         mode=mode or tree.ring.mode,
@@ -130,19 +130,37 @@ def resolve_url(text: str) -> str:
     return url
 
 
-def choose_operations(wish: Wish) -> tuple[str, ...]:
+def choose_operations(wish: Wish, parameters: Parameters) -> tuple[str, ...]:
     """Return what the wish says, or what its face and look need, or that faces are covered.
 
     Raises:
-        TokenError: none named, unknown or out of order.
+        TokenError: none named, unknown or out of order; a face or an amount that nothing uses.
     """
     if wish.operations is not None:
-        return parse_operations(wish.operations)
-    if not wish.source_face and not wish.look:
-        return check_operations(("detect", "blur"))
+        names = parse_operations(wish.operations)
+        _check_use(wish, parameters, names)
+        return names
     swap = ("swap",) if wish.source_face else ()
-    beautify = ("beautify",) if wish.look else ()
-    return check_operations(("detect", "align", *swap, *beautify))
+    beautify = ("beautify",) if parameters.beautify else ()
+    identify = ("identify",) if parameters.select == "reference" else ()
+    blur = ("blur",) if parameters.blur_whom != "auto" or not (swap or beautify) else ()
+    align = ("align",) if swap or beautify or identify else ()
+    return check_operations(("detect", *align, *identify, *swap, *beautify, *blur))
+
+
+def _check_use(wish: Wish, parameters: Parameters, names: tuple[str, ...]) -> None:
+    """Refuse what would be without effect: whoever asks for a look and gets none is misled."""
+    if wish.source_face and GENERATING.isdisjoint(names):
+        raise TokenError(
+            "--source-face is shown by swap or puppet, and neither is among the operations",
+            hint="add swap after detect,align",
+        )
+    if parameters.beautify and "beautify" not in names:
+        what = f"--look {wish.look}" if wish.look else next(iter(parameters.beautify))
+        raise TokenError(
+            f"{what} has no effect without beautify among the operations",
+            hint="add beautify after detect,align",
+        )
 
 
 def apply_device_mode(config: Config, mode: str) -> Config:

@@ -31,7 +31,7 @@ from livefuse.pipeline.policy import ConsentWatch, HeldPicture
 from livefuse.pipeline.puppet_step import create_puppet_step
 from livefuse.pipeline.state import FrameState, Load, Outcome, Services, Step, StepContext
 from livefuse.pipeline.swap_step import create_swap_step
-from livefuse.token import COVERING, GENERATING, HIDING, OPERATIONS, Token
+from livefuse.token import COVERING, GENERATING, HIDING, LEAST_BLEND, OPERATIONS, Token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,7 +209,8 @@ class Pipeline:
             (self._services.cover_loading or self._services.cover)(state.frame)
         elif not self._held.serve(state, must_cover=must_cover) and must_cover:
             self._services.cover(state.frame)
-        state.frame.is_generated = not GENERATING.isdisjoint(operations)
+        shows = state.token.parameters.blend_ratio >= LEAST_BLEND
+        state.frame.is_generated = shows and not GENERATING.isdisjoint(operations)
         return Outcome(
             token=state.token,
             vouched=not state.error and state.cover_reason not in _LEFT_OUT,

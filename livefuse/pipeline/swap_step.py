@@ -18,6 +18,7 @@ from livefuse.pipeline.effects.mesh_swap import MeshSwapper
 from livefuse.pipeline.effects.occlusion import create_occlusion
 from livefuse.pipeline.effects.swap_network import FAMILIES, create_network_swapper
 from livefuse.pipeline.source_keeper import SourceKeeper
+from livefuse.token import LEAST_BLEND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 _FADE_FRAMES: Final = 3
 _MIN_COVER_S: Final = 1.0
-_LEAST_BLEND: Final = 0.5 / 255  # what is less leaves 8 bits as they were
 _MOST_OCCLUDED: Final = 0.75  # of a face: with less of it to be seen a swap makes no sense
 
 
@@ -73,7 +73,7 @@ class SwapStep:
         if state.cover_reason:
             state.did = "left to the whole cover"
             return
-        if state.token.parameters.blend_ratio < _LEAST_BLEND:
+        if state.token.parameters.blend_ratio < LEAST_BLEND:
             state.did = "off"
             return
         if state.is_cut:

@@ -7,6 +7,7 @@ It is made when the first keyframe comes: a job that never starts leaves nothing
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import shlex
 import tempfile
 import threading
@@ -153,7 +154,34 @@ class FileOutput:
             return packet
 
     def _open_file(self) -> IO[bytes]:
-        return self._path.open("wb" if self._overwrite else "xb", buffering=0)
+        """Open for writing from the start, once nobody else writes there."""
+        file = self._path.open("ab" if self._overwrite else "xb", buffering=0)
+        if not lock_file(file):
+            file.close()
+            raise _explain_lock(self._path)
+        if self._overwrite:
+            file.close()  # "ab" writes at the end only; the lock is taken again at once
+            file = self._path.open("r+b", buffering=0)
+            lock_file(file)
+            file.truncate(0)
+        return file
+
+
+def lock_file(file: IO[bytes]) -> bool:
+    """Say that we write here, until the file is closed; False when somebody else does."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system without locks
+    return True
+
+
+def _explain_lock(path: Path) -> PublishConnectError:
+    return PublishConnectError(
+        f"another livefuse is writing {path}", hint="choose another name, or stop that one"
+    )
 
 
 def _check_writable(path: Path, *, overwrite: bool) -> None:
@@ -171,8 +199,10 @@ def _check_writable(path: Path, *, overwrite: bool) -> None:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
         if path.exists():
-            with path.open("ab"):
-                pass
+            with path.open("ab") as file:
+                is_free = lock_file(file)
+            if not is_free:
+                raise _explain_lock(path)
     except OSError as error:
         raise PublishConnectError(
             f"cannot write into the folder {path.parent} ({error.strerror})",

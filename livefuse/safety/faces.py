@@ -21,7 +21,9 @@ from livefuse.safety.records import (
     ID_PREFIX,
     FaceRecord,
     check_name,
+    extend_history,
     is_same_name,
+    refuse_another,
     tell_time,
 )
 from livefuse.safety.shelf import Shelf
@@ -171,7 +173,10 @@ class FaceStore:
         check: Callable[[NDArray[np.uint8]], None],
         name: str = "",
     ) -> FaceRecord:
-        """Keep a picture's file with its consent. The same picture again gets the new consent.
+        """Keep a picture's file with its consent.
+
+        The same picture again renews the consent of the same person; what was agreed before stays
+        in the record's history.
 
         `check` raises when the picture (RGB uint8) does not hold exactly one face.
 
@@ -188,6 +193,7 @@ class FaceStore:
         digest = hashlib.sha256(picture).hexdigest()
         with self._shelf.lock():
             earlier = self.find_by_digest(digest)
+            refuse_another(earlier, agreed.who, self._clock.epoch_s())
             record = FaceRecord(
                 face_id=earlier.face_id if earlier else f"{ID_PREFIX}{secrets.token_hex(6)}",
                 name=name or (earlier.name if earlier else ""),
@@ -195,6 +201,7 @@ class FaceStore:
                 created=tell_time(self._clock.epoch_s()),
                 picture_sha256=digest,
                 consent_sha256=agreed.digest,
+                history=extend_history(earlier),
             )
             self._check_room(record)
             # The record comes last: before it nothing is enrolled, and an older one opens nothing.

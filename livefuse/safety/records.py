@@ -22,6 +22,7 @@ AVATAR_PREFIX: Final = "avatar:"
 """Drawn faces: nobody's, so nobody has to agree."""
 
 _ID: Final = re.compile(r"face_[0-9a-f]{12}")
+_MAX_HISTORY: Final = 32
 _NAME: Final = re.compile(r"[^,:/\\\s][^,:/\\]{0,62}[^,:/\\\s]|[^,:/\\\s]")
 
 
@@ -30,7 +31,8 @@ class FaceRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     `picture_sha256` is of the file that was enrolled, `consent_sha256` of the consent: this is the
     evidence that tells which consent a swap was made under. The picture is sealed with both bound
-    in, so that a record that somebody rewrites opens no picture.
+    in, so that a record that somebody rewrites opens no picture. `history` are the consents before
+    this one: hash, who, and when it ended.
     """
 
     face_id: str
@@ -40,6 +42,7 @@ class FaceRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     picture_sha256: str
     consent_sha256: str
     revoked: str = ""
+    history: tuple[str, ...] = ()
     version: int = 1
 
     @property
@@ -52,6 +55,29 @@ class FaceRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if self.revoked:
             return "revoked"
         return "valid" if now_epoch_s <= self.consent.until_epoch_s else "expired"
+
+
+def refuse_another(earlier: FaceRecord | None, who: str, now_epoch_s: float) -> None:
+    """Refuse to put one person's consent in place of another's that still holds.
+
+    Raises:
+        RefusedError: the picture is enrolled as somebody else's.
+    """
+    if earlier is None or earlier.get_state(now_epoch_s) != "valid" or earlier.consent.who == who:
+        return
+    raise RefusedError(
+        f"this picture is enrolled already as {earlier.person}, of {earlier.consent.who}",
+        hint=f"if that was wrong, run  livefuse faces remove {earlier.person}  first",
+    )
+
+
+def extend_history(earlier: FaceRecord | None) -> tuple[str, ...]:
+    """Return the history of the record that takes the place of `earlier`."""
+    if earlier is None:
+        return ()
+    end = f"revoked {earlier.revoked}" if earlier.revoked else f"until {earlier.consent.until}"
+    entry = f"{earlier.consent_sha256} {earlier.consent.who} {end}"
+    return (*earlier.history, entry)[-_MAX_HISTORY:]
 
 
 def is_face_id(text: str) -> bool:

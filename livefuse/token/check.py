@@ -148,6 +148,16 @@ def _check_choice(token: Token) -> None:
             "select=reference needs identify among the operations",
             hint="add it after detect,align",
         )
+    if parameters.blur_whom != "auto" and "blur" not in operations:
+        raise TokenError(
+            f"blur_whom={parameters.blur_whom} needs blur among the operations",
+            hint=f"write {','.join((*operations, 'blur'))}",
+        )
+    if parameters.blur_whom == "others" and parameters.select == "all":
+        raise TokenError(
+            "blur_whom=others covers nobody while select=all means everybody",
+            hint="say whom you mean: select=largest, left-most, id or reference",
+        )
     needy = [name for name in operations if name in GENERATING]
     if needy and not token.source_face:
         raise TokenError(

@@ -42,6 +42,10 @@ GENERATING: Final = frozenset({"swap", "puppet"})
 """Operations that make a face: they need a source face, and what they touch leaves marked."""
 
 
+LEAST_BLEND: Final = 0.5 / 255
+"""A blend_ratio below this leaves 8 bits as they were: nothing is generated then."""
+
+
 def check_operations(operations: Iterable[str]) -> tuple[str, ...]:
     """Return `operations` as a tuple, or say what is wrong with them.
 

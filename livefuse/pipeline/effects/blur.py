@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from livefuse.token import Token
 
 # Cells across the face at strength 0 and 1.
-_MOST_CELLS: Final = 24.0
+_MOST_CELLS: Final = 14.0
 _FEWEST_CELLS: Final = 4.0
 _SOFTEN_SIGMA: Final = 0.7  # of a cell
 _FINER: Final = 6

@@ -194,3 +194,22 @@ def test_the_light_mode_takes_lighter_networks():
     light = create(Wish(parameters=("device_mode=light",))).config
     assert light.align.model == "facemesh_468"
     assert light.detect.every_n > create(Wish()).config.detect.every_n
+
+
+def test_what_a_parameter_needs_is_done():
+    assert create(Wish(parameters=("smile=0.3",))).operations == ("detect", "align", "beautify")
+    wish = Wish(look="natural", parameters=("select=largest", "blur_whom=others"))
+    assert create(wish).operations == ("detect", "align", "beautify", "blur")
+
+
+@pytest.mark.parametrize(
+    ("wish", "text"),
+    [
+        (Wish("detect,blur", source_face="avatar:fox"), "swap or puppet"),
+        (Wish("detect,blur", look="natural"), "--look natural has no effect"),
+        (Wish("detect,blur", parameters=("smile=1",)), "smile has no effect"),
+    ],
+)
+def test_what_would_be_without_effect_is_refused(wish, text):
+    with pytest.raises(TokenError, match=text):
+        create(wish)

@@ -12,7 +12,7 @@ from livefuse.errors import ConfigError, PublishConnectError
 from livefuse.packet import Packet
 from livefuse.publish import record
 from livefuse.publish.base import FILE_SUFFIXES
-from livefuse.publish.record import FileOutput
+from livefuse.publish.record import FileOutput, _check_writable, lock_file
 from tests.streams import FPS, make_media, read_back
 
 
@@ -196,3 +196,13 @@ def test_a_file_that_is_not_finished_in_time_is_not_called_closed(tmp_path, monk
     go_on.set()
     assert (status.state, status.connected) == ("stalled", False)
     assert "out.mkv could not be finished in 0.1 s" in status.error
+
+
+def test_two_do_not_write_one_file(tmp_path):
+    """Both would be destroyed: the second is refused in words, and may when the first is done."""
+    path = tmp_path / "out.mkv"
+    with path.open("wb") as first:
+        assert lock_file(first)
+        with pytest.raises(PublishConnectError, match="another livefuse is writing"):
+            _check_writable(path, overwrite=True)
+    _check_writable(path, overwrite=True)

@@ -169,6 +169,14 @@ def test_the_same_picture_gets_the_new_consent(store, record, clock):
     assert store.is_allowed(again.face_id)
     assert store.load_source(again.face_id).digest == record.picture_sha256
     assert len(store.list_records()) == 1
+    assert record.consent_sha256 in again.history[0]
+    assert "revoked" in again.history[0]
+
+
+def test_another_persons_consent_does_not_take_the_place_of_one_that_holds(store, record):
+    with pytest.raises(RefusedError, match="enrolled already as Anna"):
+        store.enroll(draw(), "Bert Berger, my streams, 10d", check=accept)
+    assert store.check_consent(record.face_id) == record
 
 
 def test_names_are_one_person_s_each(store, record):
@@ -264,7 +272,7 @@ def test_what_failed_halfway_allows_nothing(store, record, monkeypatch):
 
     monkeypatch.setattr(store._shelf, "write_record", fail)
     with pytest.raises(ConfigError, match="full"):
-        store.enroll(draw(), "Anna, other things, 10d", check=accept)
+        store.enroll(draw(), "Anna Berger, other things, 10d", check=accept)
     with pytest.raises(ConsentError, match="cannot be used"):
         store.load_source(record.face_id)
 
