@@ -8,7 +8,8 @@ decisions. Two means, as measured against others in tests/governor:
     the frame    fast. Skips enhance on a frame that would come late
 
 Down when need > 0.92 of the budget for 150 ms; a standing queue (its smallest delay over 200 ms
-above 40 ms) is one more rung down. Up when the rung above needs < 0.80 and 3 s have passed; an
+above 40 ms) is one more rung down. Rungs that a viewer sees at once (half the frames, the whole
+cover) are taken for a standing queue only, a second after the rung before. Up when the rung above needs < 0.80 and 3 s have passed; an
 upgrade that does not hold for 6 s doubles that wait, to 30 s at most, halved after 30 quiet
 seconds.
 """
@@ -162,8 +163,12 @@ class Governor:
             self._delays.popleft()
 
     def _find_overload(self, now_ns: int) -> str:
-        if self._rung == len(self._rungs) - 1 or self._must_wait(now_ns):
+        if self._rung == len(self._rungs) - 1:
             return ""
+        if _is_harsh(self._rungs[self._rung + 1]):
+            # Half the frames are worse than a few that come late: what is predicted is not enough.
+            must_wait = now_ns - (self._changed_ns or 0) < _HARSH_AFTER_NS
+            return "queue_delay" if not must_wait and self._has_standing_queue(now_ns) else ""
         if self.predict_ms(self._rung) <= _DOWN_AT * self._frame_ms:
             self._over_since_ns = None
         elif self._over_since_ns is None:
@@ -172,15 +177,6 @@ class Governor:
             return "deadline"
         return "queue_delay" if self._has_standing_queue(now_ns) else ""
 
-    def _must_wait(self, now_ns: int) -> bool:
-        """Say whether the rung must show what it saves before a harsh one is taken.
-
-        A machine that is full makes everything look dearer than it is with less to do.
-        """
-        if not _is_harsh(self._rungs[self._rung + 1]):
-            return False
-        return now_ns - (self._changed_ns or 0) < _HARSH_AFTER_NS
-
     def _has_standing_queue(self, now_ns: int) -> bool:
         is_whole = now_ns - self._delays[0][0] >= _QUEUE_WINDOW_NS * 0.8
         return is_whole and min(delay for _, delay in self._delays) > _QUEUE_LIMIT_MS
@@ -188,16 +184,10 @@ class Governor:
     def _go_down(self, now_ns: int, reason: str) -> Decision:
         target = self._rung + 1
         if reason == "deadline":
-            fits = (
-                rung
-                for rung in range(target, len(self._rungs))
-                if self.predict_ms(rung) <= _DOWN_AT * self._frame_ms
-            )
-            target = next(fits, len(self._rungs) - 1)
-            if _is_harsh(self._rungs[target]) and target > self._rung + 1:
-                # The last rung that is not: unless the next one down is harsh already.
-                mild = (r for r in range(target, self._rung, -1) if not _is_harsh(self._rungs[r]))
-                target = next(mild, self._rung + 1)
+            # What a viewer would see at once is never taken for what is predicted.
+            mild = [r for r in range(target, len(self._rungs)) if not _is_harsh(self._rungs[r])]
+            fits = (r for r in mild if self.predict_ms(r) <= _DOWN_AT * self._frame_ms)
+            target = next(fits, mild[-1])
         if self._upgraded_ns is not None and now_ns - self._upgraded_ns < _MUST_HOLD_NS:
             self._wait_ns = min(2 * self._wait_ns, _UP_AFTER_MAX_NS)
         self._upgraded_ns = None

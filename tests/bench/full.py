@@ -79,7 +79,7 @@ def make_face_clip(
         for index in range(30 * seconds):
             # Whole turns within the clip, so that it can be repeated without a cut.
             phase = 2 * math.pi * index / (30 * seconds)
-            place = 0.5 + 0.1 * math.sin(2 * phase), 0.5 + 0.03 * math.sin(3 * phase)
+            place = 0.5 + 0.04 * math.sin(2 * phase), 0.5 + 0.02 * math.sin(3 * phase)
             frame = move_person(face_px, size, place, 0.12 * math.sin(phase))
             picture = av.VideoFrame.from_ndarray(frame.buffer, format="yuv420p")
             picture.pts, picture.time_base = index, Fraction(1, 30)

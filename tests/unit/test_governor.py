@@ -173,11 +173,13 @@ def test_work_that_overlaps_needs_what_its_busiest_thread_needs():
     assert one.predict_ms(0) > two.predict_ms(0)
 
 
-def test_what_a_viewer_sees_at_once_is_taken_last():
-    """Straight down, but not past the last mild rung: that one is to show what it saves first."""
+def test_what_a_viewer_sees_at_once_is_not_taken_for_a_prediction():
+    """Half the frames are worse than a few late ones: only a queue that stands calls for it."""
     run = Run()
     run.feed(LIGHT, 2)
-    run.feed({stage: 8 * ms for stage, ms in LIGHT.items()}, 0.8)
+    slow = {stage: 8 * ms for stage, ms in LIGHT.items()}
+    run.feed(slow, 5)
     assert LADDER[run.governor.rung].name == "align_half"
-    run.feed({stage: 8 * ms for stage, ms in LIGHT.items()}, 1.5)
+    run.feed(slow, 0.5, delay_ms=60.0)
     assert LADDER[run.governor.rung].name == "frames_half"
+    assert run.decisions[-1][1].reason == "queue_delay"
