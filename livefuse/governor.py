@@ -10,8 +10,8 @@ decisions. Two means, as measured against others in tests/governor:
 Down when need > 0.92 of the budget for 150 ms; a standing queue (its smallest delay over 200 ms
 above 40 ms) is one more rung down. Rungs that a viewer sees at once (half the frames, the whole
 cover) are taken for a standing queue only, a second after the rung before. Up when the rung above
-needs < 0.80 and 3 s have passed; an upgrade that does not hold for 6 s doubles that wait, to 30 s at
-most, halved after 30 quiet seconds.
+needs < 0.80 and 3 s have passed; an upgrade that does not hold for 6 s doubles that wait, to 30 s
+at most, halved after 30 quiet seconds.
 """
 
 from __future__ import annotations
