@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from livefuse.token import Token, TokenCell
 
 _AUDIO_PACKETS: Final = 256
+_LIGHT_OPERATIONS: Final = frozenset({"detect", "blur"})
 
 
 class Stages:
@@ -134,7 +135,9 @@ class Stages:
             frame, load = self._take_frame()
             return frame, token.lease(self._clock.epoch_s()), load
 
-        conveyor = Conveyor(pipeline, self._parts, take, self._note_outcome)
+        # A second thread only adds a hand-over where there is little to do.
+        is_light = _LIGHT_OPERATIONS.issuperset(token.get().operations)
+        conveyor = Conveyor(pipeline, 1 if is_light else self._parts, take, self._note_outcome)
         if self._mode == "live":
             self.load = LoadControl(
                 self._config.governor,
@@ -144,7 +147,7 @@ class Stages:
                 self._config.detect.every_n,
             )
         loops: dict[str, Callable[[], None]] = {}
-        for index in range(self._parts):
+        for index in range(conveyor.parts):
             name = "pipeline" if index == 0 else f"pipeline-{index + 1}"
             loops[name] = partial(self._run_part, conveyor, index)
         encode = partial(self._run_encoder, pipeline)
@@ -167,7 +170,7 @@ class Stages:
         try:
             conveyor.run_part(index)
         finally:
-            if index == self._parts - 1:
+            if index == conveyor.parts - 1:
                 self._treated.close()
                 conveyor.close()
 

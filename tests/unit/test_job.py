@@ -102,8 +102,8 @@ def test_an_encoder_that_fails_when_the_input_is_over_does_not_hold_up_the_end(
     through = Through(Config(), share_sessions(), SystemClock(), create_services())
     monkeypatch.setattr(Stages, "end_input", note_end)
     monkeypatch.setattr(VideoEncoder, "encode", fail)
-    # Seven frames more: two in each ring, one between the pipeline's parts, one in each hand.
-    source = "test:?size=64x64&frames=13&audio=0"
+    # Five frames more: two in each ring, and one in the pipeline's hand.
+    source = "test:?size=64x64&frames=11&audio=0"
     spec = JobSpec(source, (str(tmp_path / "out.mkv"),), (), mode="every_frame")
     job = create_job(lambda mode: through, spec)
     job.start()
