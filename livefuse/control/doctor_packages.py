@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import importlib.metadata
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from livefuse.control.doctor_check import Check
-
-if TYPE_CHECKING:
-    from importlib.metadata import PackagePath
 
 # Package -> the folder it shares with the others of its kind.
 _SHARED: Final = {
@@ -24,6 +23,7 @@ _SHARED: Final = {
     "opencv-contrib-python-headless": "cv2",
 }
 _WANTED: Final = {"onnxruntime": "onnxruntime-gpu", "cv2": "opencv-python-headless"}
+_RECORD_COLUMNS: Final = 3  # path, digest, size
 _HASHED_BYTES: Final = 1_000_000  # a larger file is told by its size: hashing 300 MB takes a while
 
 
@@ -47,26 +47,31 @@ def find_altered_files(package: str, folder: str) -> list[str]:
 
     A package that was installed over and then uninstalled leaves exactly that behind.
     """
-    files = importlib.metadata.distribution(package).files or ()
+    installed = importlib.metadata.distribution(package)
+    # Not `installed.files`: from Python 3.12 on that leaves out what is gone.
+    rows = csv.reader((installed.read_text("RECORD") or "").splitlines())
     return [
-        str(file)
-        for file in files
-        if file.parts[:1] == (folder,) and file.hash is not None and _is_altered(file)
+        name
+        for name, digest, size in (row for row in rows if len(row) == _RECORD_COLUMNS)
+        if name.split("/")[0] == folder
+        and digest
+        and _is_altered(Path(str(installed.locate_file(name))), digest, size)
     ]
 
 
-def _is_altered(file: PackagePath) -> bool:
+def _is_altered(path: Path, digest: str, size: str) -> bool:
+    """Say whether the file at `path` is not the one of `size` bytes and of `digest` (mode=value)."""
+    mode, _, value = digest.partition("=")
     try:
-        path = file.locate()
-        size = path.stat().st_size  # type: ignore[attr-defined] # a pathlib.Path for what is on disk
-        if file.size is not None and size != file.size:
+        found = path.stat().st_size
+        if size and found != int(size):
             return True
-        if size > _HASHED_BYTES or file.hash is None:
+        if found > _HASHED_BYTES:
             return False
-        digest = hashlib.new(file.hash.mode, file.read_binary()).digest()
+        actual = hashlib.new(mode, path.read_bytes()).digest()
     except (OSError, ValueError):
         return True
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != file.hash.value
+    return base64.urlsafe_b64encode(actual).rstrip(b"=").decode() != value
 
 
 def _has(package: str) -> bool:

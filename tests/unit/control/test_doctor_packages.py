@@ -30,8 +30,9 @@ FILES = {"onnxruntime/__init__.py": b"gpu = True\n", "onnxruntime/capi/lib.so": 
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """The only place where packages are looked for."""
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    """The only place where packages are looked for; Python's own modules stay to be found."""
+    own = [path for path in sys.path if "site-packages" not in path and "python3" in path]
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *own])
     importlib.invalidate_caches()
     return tmp_path
 
