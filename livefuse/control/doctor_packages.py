@@ -60,7 +60,7 @@ def find_altered_files(package: str, folder: str) -> list[str]:
 
 
 def _is_altered(path: Path, digest: str, size: str) -> bool:
-    """Say whether the file at `path` is not the one of `size` bytes and of `digest` (mode=value)."""
+    """Say whether the file at `path` has not `size` bytes or not `digest` (mode=value)."""
     mode, _, value = digest.partition("=")
     try:
         found = path.stat().st_size
