@@ -131,8 +131,3 @@ class AvatarSwapper:
     def reset(self) -> None:
         """See `Swapper.reset`."""
         self._wearers.clear()
-
-
-def create_avatar_swapper() -> AvatarSwapper:
-    """Return a swapper that is yet to be prepared."""
-    return AvatarSwapper()

@@ -8,7 +8,6 @@ the points of its oval, so that it goes along with jaw and brow.
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -157,9 +156,3 @@ def compute_normals(points: Values, triangles: NDArray[np.int32]) -> Values:
             ).astype(np.float32)
     length = np.sqrt((summed * summed).sum(axis=1, keepdims=True))
     return np.asarray(summed / np.maximum(length, 1e-6), np.float32)
-
-
-def turn_degrees(pose: Pose) -> tuple[float, float]:
-    """Return the head's yaw and pitch in degrees: positive is to the picture's right, and down."""
-    x, y, z = (-pose.rotation[:, 2]).tolist()
-    return math.degrees(math.atan2(x, -z)), math.degrees(math.atan2(y, -z))
