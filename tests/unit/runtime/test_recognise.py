@@ -47,9 +47,8 @@ def build(name, inputs, outputs):
 
 @pytest.mark.parametrize("name", list_standins())
 def test_every_standin_is_recognised_under_its_own_name(folder, name):
+    assert name in {model.name for model in MODELS}
     facts = read_facts(save_standin(name, folder))
-    if name not in {model.name for model in MODELS}:
-        pytest.skip("no row of the manifest")
     assert tell(facts, MODELS, file=f"{name}.onnx") == name
 
 
