@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    import threading
+    from collections.abc import Callable
+    from types import TracebackType
 
 NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1_000_000_000
 
 
+class Condition(Protocol):
+    """What a job's threads wait on: a `threading.Condition`, or one of a clock that is not real."""
+
+    def __enter__(self) -> bool:
+        """Take the lock."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        """Give the lock back."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Let go of the lock until notified; False after `timeout` seconds."""
+        ...
+
+    def wait_for(self, predicate: Callable[[], object], timeout: float | None = None) -> object:
+        """Wait until `predicate` holds, at most `timeout` seconds; return what it said last."""
+        ...
+
+    def notify_all(self) -> None:
+        """Wake all that wait."""
+        ...
+
+
 class Clock(Protocol):
-    """What the rest of livefuse knows of time."""
+    """What the rest of livefuse knows of time.
+
+    Stages wait only by `wait` and by conditions made here, and say by `charge` when a piece of work
+    is done: so a clock that is not real can run the same threads, one at a time, in its own time.
+    """
 
     def now_ns(self) -> int:
         """Return monotonic time in nanoseconds."""
@@ -25,6 +61,17 @@ class Clock(Protocol):
 
     def wait(self, event: threading.Event, timeout_ns: int) -> bool:
         """Wait for `event` at most `timeout_ns`; return whether it is set. Never on a loop."""
+        ...
+
+    def create_condition(self) -> Condition:
+        """Return what a buffer between two stages waits on."""
+        ...
+
+    def charge(self, work: str) -> None:
+        """Take note that the calling thread has done `work`; time that is real has passed already.
+
+        A clock that is not real lets pass what the work is said to cost.
+        """
         ...
 
 
@@ -42,6 +89,13 @@ class SystemClock:
     def wait(self, event: threading.Event, timeout_ns: int) -> bool:
         """Wait for `event`, really."""
         return event.wait(max(timeout_ns, 0) / NS_PER_S)
+
+    def create_condition(self) -> Condition:
+        """Return a `threading.Condition`."""
+        return threading.Condition()
+
+    def charge(self, work: str) -> None:
+        """Do nothing: the time has passed."""
 
 
 class ManualClock:
@@ -68,3 +122,10 @@ class ManualClock:
         if not event.is_set():
             self.advance(max(timeout_ns, 0))
         return event.is_set()
+
+    def create_condition(self) -> Condition:
+        """Return a `threading.Condition`: whoever waits on it waits really."""
+        return threading.Condition()
+
+    def charge(self, work: str) -> None:
+        """Do nothing: work takes no time here."""

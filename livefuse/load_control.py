@@ -79,4 +79,5 @@ class LoadControl:
         self._changes.append((change, f"{decision.reason}: {rung.name}"))
         self._load = Load(rung)
         self._telemetry.count("downgrades" if decision.is_downgrade else "upgrades")
+        self._telemetry.journal.note_rung(rung.name, decision.reason)
         self._log.info("load", rung=rung.name, reason=decision.reason)

@@ -153,6 +153,7 @@ class PictureOut:
     def _show_new(self, frame: Frame, pool: FramePool) -> None:
         started_ns = self._clock.now_ns()
         self._show(frame)
+        self._clock.charge("encode")
         now_ns = self._clock.now_ns()
         self._telemetry.observe_step("encode", (now_ns - started_ns) / NS_PER_MS)
         self._telemetry.latency.add((now_ns - frame.arrival_ns) / NS_PER_MS)
@@ -167,7 +168,7 @@ class PictureOut:
         frame = self._hold.repeat(self._clock.now_ns())
         if frame is not None and frame.pts > self._last_pts:
             self._telemetry.count("held_frames")
-            self._show(frame, needs_mark=self._hold.take_mark())
+            self._show(frame, needs_mark=self._hold.take_mark(), is_held=True)
 
     def _is_behind(self, frame: Frame) -> bool:
         """Say whether `frame` is older than what was shown: after a hold for a frame or two.
@@ -181,19 +182,21 @@ class PictureOut:
         self._behind += 1
         if self._behind <= _MAX_BEHIND:
             self._telemetry.count("dropped_behind_hold")
+            self._telemetry.journal.note_drop(frame, "behind_hold")
             return True
         moved = self._last_pts + TIME_BASE_HZ // 30 - frame.pts
         self._shift, frame.pts = self._shift + moved, frame.pts + moved
         self._behind = 0
         return False
 
-    def _show(self, frame: Frame, *, needs_mark: bool = True) -> None:
+    def _show(self, frame: Frame, *, needs_mark: bool = True, is_held: bool = False) -> None:
         """Mark after all else, before anything leaves; then encode for everybody."""
         self._last_pts = frame.pts
         if frame.is_generated:
             self._has_generated = True
             if needs_mark:
                 self._label.draw(frame)
+        self._telemetry.journal.note_shown(frame, is_held=is_held)
         self._fanout.show(frame)
         for packet in self.encoder.encode(frame):
             self._send(packet)

@@ -16,6 +16,8 @@ from livefuse.clock import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from livefuse.clock import Condition
+
 T = TypeVar("T")
 RingMode = Literal["live", "every_frame"]
 
@@ -43,14 +45,16 @@ class Ring(Generic[T]):
         *,
         mode: RingMode = "live",
         on_drop: Callable[[T], None] | None = None,
+        condition: Condition | None = None,
     ) -> None:
+        """`condition` is what takers and putters wait on, when it is not to be a real one."""
         if capacity < 1:
             raise ValueError("a ring holds at least one item")
         self._capacity = capacity
         self._mode = mode
         self._on_drop = on_drop
         self._items: deque[T] = deque()
-        self._condition = threading.Condition()
+        self._condition: Condition = condition or threading.Condition()
         self._closed = False
         self._put = self._taken = self._dropped = 0
 

@@ -76,14 +76,19 @@ class Stages:
             config.ring.capacity,
             mode=mode,
             on_drop=lambda frame: self._drop(frame, "pipeline_busy"),
+            condition=telemetry.clock.create_condition(),
         )
         self._treated: Ring[Frame] = Ring(
-            config.ring.capacity, mode=mode, on_drop=lambda frame: self._drop(frame, "encoder_busy")
+            config.ring.capacity,
+            mode=mode,
+            on_drop=lambda frame: self._drop(frame, "encoder_busy"),
+            condition=telemetry.clock.create_condition(),
         )
         self._sound: Ring[Packet] = Ring(
             _AUDIO_PACKETS,
             mode=mode,
             on_drop=lambda _packet: telemetry.count("audio_packets_dropped"),
+            condition=telemetry.clock.create_condition(),
         )
         self._may_hold = mode == "live" and media.is_live
         self._telemetry = telemetry
@@ -137,7 +142,13 @@ class Stages:
 
         # A second thread only adds a hand-over where there is little to do.
         is_light = _LIGHT_OPERATIONS.issuperset(token.get().operations)
-        conveyor = Conveyor(pipeline, 1 if is_light else self._parts, take, self._note_outcome)
+        conveyor = Conveyor(
+            pipeline,
+            1 if is_light else self._parts,
+            take,
+            self._note_outcome,
+            self._clock.create_condition,
+        )
         if self._mode == "live":
             self.load = LoadControl(
                 self._config.governor,
@@ -181,6 +192,7 @@ class Stages:
             self.load.note(self._clock.now_ns(), outcome)
         self.faces = len(outcome.faces)
         self.last_token = outcome.token
+        self._telemetry.journal.note_outcome(frame, outcome)
         self._telemetry.note_outcome(failed=bool(outcome.error))
         if outcome.covered_whole:
             self._telemetry.count(f"covered_{outcome.reason}")
@@ -214,6 +226,7 @@ class Stages:
 
     def _drop(self, frame: Frame, reason: str) -> None:
         self._telemetry.count(f"dropped_{reason}")
+        self._telemetry.journal.note_drop(frame, reason)
         self._pool.release(frame)
 
     def _observe(self, step: str, since_ns: int) -> None:

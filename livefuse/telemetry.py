@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from livefuse.clock import Clock
     from livefuse.config import LogConfig
+    from livefuse.frame import Frame
 
 _LOWEST_MS: Final = 0.01
 _RATIO: Final = 1.02
@@ -145,11 +146,32 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     networks: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+class Journal:
+    """Takes every decision about single frames; this one forgets them.
+
+    Each method is called from the thread that decides, may read what it is given during the call,
+    and must not keep or change it.
+    """
+
+    def note_drop(self, frame: Frame, reason: str) -> None:
+        """`frame` will not be shown."""
+
+    def note_outcome(self, frame: Frame, outcome: Any) -> None:  # noqa: ANN401 - the pipeline's Outcome lies above
+        """`frame` has been treated."""
+
+    def note_rung(self, name: str, reason: str) -> None:
+        """The governor goes to another rung."""
+
+    def note_shown(self, frame: Frame, *, is_held: bool) -> None:
+        """`frame` is about to be encoded, marks and all; `is_held`: once more."""
+
+
 class Telemetry:
     """The measuring points of one job. Counting is safe from any thread."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, journal: Journal | None = None) -> None:
         self.clock = clock
+        self.journal = journal or Journal()
         self.started_ns = clock.now_ns()
         self.frames_in = Rate(clock)
         self.frames_out = Rate(clock)

@@ -125,6 +125,7 @@ class DecodeStage:
     def _decode(self, source: Source, packet: av.Packet[Stream] | None, now_ns: int) -> None:
         try:
             frames = source.decoder.decode(packet)
+            self._clock.charge("decode")
         except av.error.FFmpegError:
             self._note_decode_error(source, now_ns)
             return

@@ -7,6 +7,7 @@ part instead of that of their sum; the delay of a frame stays their sum.
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Final
 
 from livefuse.ring import Ring
@@ -15,6 +16,7 @@ from livefuse.token import OPERATIONS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from livefuse.clock import Condition
     from livefuse.frame import Frame
     from livefuse.pipeline.state import FrameState, Load, Outcome
     from livefuse.pipeline.steps import Pipeline
@@ -41,6 +43,7 @@ class Conveyor:
         threads: int,
         take: Callable[[], tuple[Frame, Token, Load]],
         give: Callable[[Frame, Outcome], None],
+        create_condition: Callable[[], Condition] = threading.Condition,
     ) -> None:
         """Use at most `threads` parts. `take` waits for the next frame, `give` has it when done.
 
@@ -57,7 +60,7 @@ class Conveyor:
         self._give = give
         # A frame waits for the next part, it is not dropped: that is for the ring before the first.
         self._rings: list[Ring[FrameState]] = [
-            Ring(1, mode="every_frame") for _ in range(self.parts - 1)
+            Ring(1, mode="every_frame", condition=create_condition()) for _ in range(self.parts - 1)
         ]
 
     def run_part(self, index: int) -> None:

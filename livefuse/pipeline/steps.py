@@ -188,6 +188,7 @@ class Pipeline:
         state.error = self._try_step(state, name)
         if state.error and OPERATIONS[name] <= _LAST_ANALYSIS_RANK and self._is_young(state):
             state.error = self._try_step(state, name)  # it has read the frame, not painted it
+        self._clock.charge(f"{name}_spared" if name in state.spared else name)
         took_ms = (self._clock.now_ns() - started_ns) / NS_PER_MS
         state.times.append((name, took_ms))
         state.token = state.token.update_state(
