@@ -18,7 +18,10 @@
         PublishStalledError     the peer takes nothing any more
       ConsentError         no consent for this face, expired or revoked
       RefusedError         what is asked for is not done here
-      JobError             not found, conflict, capacity
+      JobError             a conflict of states
+        JobNotFoundError        there is no such job, or nothing of that name in it
+        JobChangedError         somebody else changed it meanwhile
+        JobCapacityError        all places are taken
 
 Every error says whether trying again can help (`retryable`) and what a person can do (`hint`).
 Texts never hold credentials or stream keys: the raiser passes them through `redact`.
@@ -124,7 +127,21 @@ class RefusedError(LivefuseError):
 
 
 class JobError(LivefuseError):
-    """No such job, a conflict of states, or no capacity."""
+    """A conflict of states: what is asked for does not go with what the job is doing."""
+
+
+class JobNotFoundError(JobError):
+    """There is no such job, or nothing of that name in it."""
+
+
+class JobChangedError(JobError):
+    """Somebody else changed it since it was read."""
+
+
+class JobCapacityError(JobError):
+    """All places are taken."""
+
+    retryable = True
 
 
 # Error -> exit code: the nearest class in the error's MRO decides. 2 is the shell's own "usage".
@@ -150,10 +167,32 @@ EXIT_CODES: Final[dict[type[BaseException], int]] = {
     LivefuseError: 1,
 }
 
+# Error -> HTTP status, read in the same way.
+HTTP_STATUSES: Final[dict[type[BaseException], int]] = {
+    ConfigError: 422,
+    TokenError: 422,
+    ModelError: 503,
+    IngestError: 502,
+    PublishError: 502,
+    ConsentError: 403,
+    RefusedError: 422,
+    JobError: 409,
+    JobNotFoundError: 404,
+    JobChangedError: 412,
+    JobCapacityError: 503,
+    LivefuseError: 500,
+}
+
 
 def get_exit_code(error: BaseException) -> int:
     """Return the process exit code for `error` (1 for a foreign one)."""
-    for kind in type(error).__mro__:
-        if kind in EXIT_CODES:
-            return EXIT_CODES[kind]
-    return 1
+    return _find(EXIT_CODES, error, 1)
+
+
+def get_http_status(error: BaseException) -> int:
+    """Return the HTTP status for `error` (500 for a foreign one)."""
+    return _find(HTTP_STATUSES, error, 500)
+
+
+def _find(table: dict[type[BaseException], int], error: BaseException, default: int) -> int:
+    return next((table[kind] for kind in type(error).__mro__ if kind in table), default)
