@@ -49,7 +49,8 @@ class Source:
 
     `packets` tells of each whether it is of the pictures. `is_bursty` means that it comes in pieces
     of seconds (HLS, a file over HTTP), so it has to be paced by its time stamps. `is_finite` means
-    that its end is an end, not a loss.
+    that its end is an end, not a loss. `opened_ns` is of recordings only: when it was opened, from
+    the recording's start.
     """
 
     url: str
@@ -63,6 +64,7 @@ class Source:
     close: Callable[[], None]
     is_bursty: bool = False
     is_finite: bool = False
+    opened_ns: int = 0
 
 
 def open_source(
