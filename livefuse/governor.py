@@ -12,6 +12,9 @@ above 40 ms) is one more rung down. Rungs that a viewer sees at once (half the f
 cover) are taken for a standing queue only, a second after the rung before. Up when the rung above
 needs < 0.80 and 3 s have passed; an upgrade that does not hold for 6 s doubles that wait, to 30 s
 at most, halved after 30 quiet seconds.
+
+What presses beside time (memory, heat, a battery) costs a mild rung at once and another each 5 s
+while it lasts; up again when it has been gone for 10 s.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from livefuse.clock import NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from livefuse.config import GovernorConfig, Rung
 
@@ -39,6 +42,10 @@ _QUEUE_WINDOW_NS: Final = 200 * NS_PER_MS
 _QUEUE_LIMIT_MS: Final = 40.0
 _LATE_FRAMES: Final = 2.0
 _HARSH_AFTER_NS: Final = NS_PER_S
+_PRESSURE_EVERY_NS: Final = 5 * NS_PER_S
+_PRESSURE_GONE_NS: Final = 10 * NS_PER_S
+PRESSURES: Final = ("memory_constrained", "gpu_memory", "thermal", "low_power")
+"""What may press beside `deadline` and `queue_delay`, the most urgent first."""
 _SETTLE_NS: Final = 500 * NS_PER_MS  # the first frames of a stream are slow
 _DEVICE_STAGE: Final = "align"  # runs on all rungs but the last, so it tells how fast the device is
 
@@ -89,6 +96,8 @@ class Governor:
         self._upgraded_ns: int | None = None
         self._wait_ns = _UP_AFTER_NS
         self._delays: deque[tuple[int, float]] = deque()
+        self._pressed_ns: int | None = None  # when something last pressed
+        self._gave_way_ns: int | None = None  # when a rung was last given for it
         self._downgrades = self._upgrades = 0
 
     @property
@@ -123,6 +132,24 @@ class Governor:
         if self._may_go_up(now_ns):
             return self._go_up(now_ns)
         return Decision(self._rung)
+
+    def note_pressure(self, now_ns: int, reasons: Collection[str]) -> Decision:
+        """Take what presses just now beside time, of `PRESSURES`; nothing: `reasons` is empty.
+
+        Never goes further than the mildest rung that a viewer would not see at once: half the
+        frames neither cool a machine nor free its memory enough to be worth it.
+        """
+        if not reasons:
+            return Decision(self._rung)
+        self._pressed_ns = now_ns
+        gave_way_ns = self._gave_way_ns
+        if gave_way_ns is not None and now_ns - gave_way_ns < _PRESSURE_EVERY_NS:
+            return Decision(self._rung)
+        below = self._rung + 1
+        if below == len(self._rungs) or _is_harsh(self._rungs[below]):
+            return Decision(self._rung)
+        self._gave_way_ns = now_ns
+        return self._go_down(now_ns, min(reasons, key=_rank_pressure))
 
     def must_skip_enhance(self, delay_ms: float) -> bool:
         """Say whether a frame that is `delay_ms` old would come late with its enhance."""
@@ -200,9 +227,17 @@ class Governor:
             return False
         if now_ns - self._changed_ns < self._wait_ns:
             return False
+        if self._is_pressed(now_ns):
+            return False
         if self._rungs[self._rung].cover_only:
             return True  # nothing is measured here: only a try can tell
         return self.predict_ms(self._rung - 1) < _UP_AT * self._frame_ms
+
+    def _is_pressed(self, now_ns: int) -> bool:
+        """Say whether a rung is kept for what pressed lately; a harsh one never is."""
+        if self._pressed_ns is None or _is_harsh(self._rungs[self._rung]):
+            return False
+        return now_ns - self._pressed_ns < _PRESSURE_GONE_NS
 
     def _go_up(self, now_ns: int) -> Decision:
         if self._rungs[self._rung].cover_only:
@@ -233,6 +268,10 @@ class Governor:
 def _is_harsh(rung: Rung) -> bool:
     """Say whether a viewer would see at once that something is missing."""
     return rung.frame_share < 1.0 or rung.cover_only
+
+
+def _rank_pressure(reason: str) -> int:
+    return PRESSURES.index(reason) if reason in PRESSURES else len(PRESSURES)
 
 
 def get_share(rung: Rung, stage: str, look_every: int = 3) -> float:

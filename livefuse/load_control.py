@@ -10,9 +10,10 @@ from livefuse.pipeline.state import Load
 from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from livefuse.config import GovernorConfig
+    from livefuse.governor import Decision
     from livefuse.pipeline.state import Outcome
     from livefuse.telemetry import Telemetry
 
@@ -40,12 +41,20 @@ class LoadControl:
         self._load = Load(config.rungs[0])
         self._delay_ms = 0.0
         self._due = 0.0
+        self._pressures: dict[str, frozenset[str]] = {}
         self._changes: deque[tuple[str, str]] = deque(maxlen=4)
 
     @property
     def rung_name(self) -> str:
         """The name of the rung that holds."""
         return self._load.rung.name
+
+    def note_pressure(self, source: str, reasons: Collection[str]) -> None:
+        """Take what `source` says presses from now on, of `governor.PRESSURES`; empty: nothing.
+
+        From any thread: it is seen with the next frame. Each source speaks for itself alone.
+        """
+        self._pressures[source] = frozenset(reasons)
 
     def take(self, age_ms: float) -> Load | None:
         """Return what is to be spared on the next frame, `age_ms` old; None: leave it out.
@@ -71,7 +80,12 @@ class LoadControl:
             f"{name}_spared" if name in outcome.spared else name: took_ms
             for name, took_ms in outcome.steps
         }
-        decision = self._governor.note_frame(now_ns, costs, self._delay_ms)
+        self._follow(self._governor.note_frame(now_ns, costs, self._delay_ms))
+        pressing = frozenset[str]().union(*self._pressures.copy().values())
+        self._follow(self._governor.note_pressure(now_ns, pressing))
+
+    def _follow(self, decision: Decision) -> None:
+        """Let the frames to come know what was decided."""
         if not decision.reason:
             return
         rung = self._config.rungs[decision.rung]

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from livefuse.clock import NS_PER_MS, NS_PER_S, Clock
+from livefuse.clock import NS_PER_MS, NS_PER_S, Clock, SystemClock
 from livefuse.errors import JobError, LivefuseError
 from livefuse.frame import Frame, FramePool
 from livefuse.load_control import LoadControl
+from livefuse.machine import MachineWatch
 from livefuse.packet import Packet, StreamsInfo
 from livefuse.picture_out import PictureOut
 from livefuse.pipeline.conveyor import MAX_PARTS, Conveyor
@@ -99,6 +100,7 @@ class Stages:
         self._mode = mode
         self._config = config
         self.load: LoadControl | None = None
+        self._machine: MachineWatch | None = None
         self.faces = 0
         self.last_token: Token | None = None
 
@@ -130,6 +132,8 @@ class Stages:
         """Let each loop finish what it has and end."""
         self._arrived.close()
         self._sound.close()
+        if self._machine is not None:
+            self._machine.end()
 
     # The loops.
 
@@ -161,8 +165,16 @@ class Stages:
         for index in range(conveyor.parts):
             name = "pipeline" if index == 0 else f"pipeline-{index + 1}"
             loops[name] = partial(self._run_part, conveyor, index)
-        encode = partial(self._run_encoder, pipeline)
-        return loops | {"encode": encode, "audio": self._run_sound}
+        loops |= {"encode": partial(self._run_encoder, pipeline), "audio": self._run_sound}
+        governor = self._config.governor
+        # A clock that is not real (a replay) has no machine that could press it.
+        is_real = isinstance(self._clock, SystemClock)
+        if self.load is not None and is_real and governor.enabled and governor.watch_machine:
+            tell = partial(self.load.note_pressure, "machine")
+            device = self._config.models.device
+            self._machine = MachineWatch(governor, self._clock, tell, device=device)
+            loops["machine"] = self._machine.run
+        return loops
 
     def _take_frame(self) -> tuple[Frame, Load]:
         """Wait for the next frame that is to be treated, and what is to be spared on it."""

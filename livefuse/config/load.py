@@ -51,7 +51,19 @@ LADDER = (
 
 
 class GovernorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The pipeline lightens itself under load and comes back."""
+    """The pipeline lightens itself under load and comes back.
+
+    `watch_machine` lets memory, heat and power press too: above `memory_share` of what
+    the container may have, or when `memory_stall_share` of the time somebody waits for memory;
+    above `gpu_memory_share` of the graphics card's; when cores slow themselves down, or are slowed
+    down while running (`heed_heat`); below `battery_share` of a battery that is in use.
+    """
 
     enabled: bool = True
+    watch_machine: bool = True
+    memory_share: Share = 0.92
+    memory_stall_share: Share = 0.2
+    gpu_memory_share: Share = 0.95
+    heed_heat: bool = True
+    battery_share: Share = 0.2
     rungs: Annotated[tuple[Rung, ...], msgspec.Meta(min_length=1)] = LADDER

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.config import LADDER, GovernorConfig
-from livefuse.governor import Governor, get_share
+from livefuse.governor import PRESSURES, Governor, get_share
 
 FRAME_MS = 1000 / 30
 FRAME_NS = int(FRAME_MS * NS_PER_MS)
@@ -22,14 +22,17 @@ class Run:
         self.now_ns = 0
         self.decisions = []
 
-    def feed(self, costs, seconds, delay_ms=0.0):
+    def feed(self, costs, seconds, delay_ms=0.0, pressing=()):
         for _ in range(round(30 * seconds)):
             rung = LADDER[self.governor.rung]
             paid = {stage: ms for stage, ms in costs.items() if get_share(rung, stage) > 0}
             self.now_ns += FRAME_NS
-            decision = self.governor.note_frame(self.now_ns, paid, delay_ms)
-            if decision.reason:
-                self.decisions.append((self.now_ns / NS_PER_S, decision))
+            for decision in (
+                self.governor.note_frame(self.now_ns, paid, delay_ms),
+                self.governor.note_pressure(self.now_ns, pressing),
+            ):
+                if decision.reason:
+                    self.decisions.append((self.now_ns / NS_PER_S, decision))
         return self.governor.rung
 
 
@@ -183,3 +186,57 @@ def test_what_a_viewer_sees_at_once_is_not_taken_for_a_prediction():
     run.feed(slow, 0.5, delay_ms=60.0)
     assert LADDER[run.governor.rung].name == "frames_half"
     assert run.decisions[-1][1].reason == "queue_delay"
+
+
+@pytest.mark.parametrize("reason", PRESSURES)
+def test_pressure_costs_a_rung_at_once_and_another_each_five_seconds(reason):
+    run = Run()
+    run.feed(LIGHT, 2)
+    run.feed(LIGHT, 11, pressing={reason})
+    assert [d for _, d in run.decisions] == [(rung, reason, True) for rung in (1, 2, 3)]
+    assert [round(at_s - 2) for at_s, _ in run.decisions] == [0, 5, 10]
+
+
+def test_pressure_never_takes_what_a_viewer_sees_at_once():
+    run = Run()
+    run.feed(LIGHT, 60, pressing={"thermal"})
+    assert LADDER[run.governor.rung].name == "align_half"
+
+
+def test_the_most_urgent_pressure_is_named():
+    run = Run()
+    run.feed(LIGHT, 1, pressing={"low_power", "thermal", "memory_constrained"})
+    assert run.decisions[0][1].reason == "memory_constrained"
+
+
+def test_up_again_when_the_pressure_has_been_gone_for_a_while():
+    run = Run()
+    run.feed(LIGHT, 1)
+    run.feed(LIGHT, 8, pressing={"low_power"})
+    assert run.governor.rung == 2
+    run.feed(LIGHT, 9)
+    assert run.governor.rung == 2
+    run.feed(LIGHT, 6)
+    assert run.governor.rung == 0
+    assert run.decisions[-1][1].reason == "head_room"
+
+
+def test_pressure_that_comes_and_goes_does_not_make_the_rung_swing():
+    run = Run()
+    for _ in range(30):
+        run.feed(LIGHT, 1, pressing={"thermal"})
+        run.feed(LIGHT, 1)
+    assert not any(not decision.is_downgrade for _, decision in run.decisions)
+    assert len(run.decisions) == 4
+
+
+def test_a_harsh_rung_is_left_under_pressure_too():
+    """Half the frames were taken for a queue: memory that is short does not keep them away."""
+    run = Run()
+    run.feed(LIGHT, 2)
+    slow = {stage: 8 * ms for stage, ms in LIGHT.items()}
+    run.feed(slow, 5)
+    run.feed(slow, 0.5, delay_ms=60.0)
+    assert LADDER[run.governor.rung].name == "frames_half"
+    run.feed(LIGHT, 10, pressing={"memory_constrained"})
+    assert LADDER[run.governor.rung].name == "align_half"

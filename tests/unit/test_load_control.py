@@ -109,3 +109,18 @@ def test_a_rung_shows_the_share_of_the_frames_that_it_says(share):
 def test_a_ladder_that_shows_nothing_is_refused(rungs):
     with pytest.raises(ConfigError):
         load_config(None, (f"governor.rungs={rungs}",))
+
+
+def test_what_presses_reaches_the_rung_the_token_and_the_counters():
+    """From another thread than the pipeline's; each source takes back only what it said."""
+    run = Run()
+    run.feed(1)
+    run.control.note_pressure("machine", {"thermal"})
+    run.control.note_pressure("watchdog", {"memory_constrained"})
+    assert run.feed(1) == "enhance_half"
+    run.control.note_pressure("watchdog", ())
+    assert run.feed(5) == "enhance_off"
+    run.control.note_pressure("machine", ())
+    assert run.feed(20) == "everything"
+    changes = [load.reason for load in run.loads if load.change]
+    assert changes[:2] == ["memory_constrained: enhance_half", "thermal: enhance_off"]
