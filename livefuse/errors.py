@@ -18,6 +18,7 @@
         PublishStalledError     the peer takes nothing any more
       ConsentError         no consent for this face, expired or revoked
       RefusedError         what is asked for is not done here
+        NotAcceptableError      nothing that both ends understand: no common codec
       JobError             a conflict of states
         JobNotFoundError        there is no such job, or nothing of that name in it
         JobChangedError         somebody else changed it meanwhile
@@ -126,6 +127,10 @@ class RefusedError(LivefuseError):
     """Something that is understood and not done."""
 
 
+class NotAcceptableError(RefusedError):
+    """There is nothing that both ends understand: no common codec."""
+
+
 class JobError(LivefuseError):
     """A conflict of states: what is asked for does not go with what the job is doing."""
 
@@ -176,6 +181,7 @@ HTTP_STATUSES: Final[dict[type[BaseException], int]] = {
     PublishError: 502,
     ConsentError: 403,
     RefusedError: 422,
+    NotAcceptableError: 406,
     JobError: 409,
     JobNotFoundError: 404,
     JobChangedError: 412,
