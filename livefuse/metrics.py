@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from livefuse.telemetry import Distribution, Statistics, Telemetry
 
+OUTPUT_STATES: Final = ("connecting", "live", "stalled", "refused", "closed")
 _BOUNDS_MS: Final = (5.0, 10.0, 20.0, 30.0, 40.0, 60.0, 80.0, 120.0, 200.0, 500.0, 1000.0)
 
 
@@ -33,9 +34,6 @@ class _JobCollector(Collector):
             "livefuse_dropped_frames", "Frames dropped", labels=["job", "reason"]
         )
         fps = GaugeMetricFamily("livefuse_fps", "Frames a second", labels=["job", "side"])
-        connected = GaugeMetricFamily(
-            "livefuse_output_connected", "1 when connected", labels=["job", "kind", "url"]
-        )
         latency = HistogramMetricFamily(
             "livefuse_added_latency_seconds", "Arrival to encoded", labels=["job"]
         )
@@ -50,14 +48,42 @@ class _JobCollector(Collector):
                 fps.add_metric([job, side], getattr(stats, f"fps_{side}"))
             for reason, amount in stats.dropped.items():
                 drops.add_metric([job, reason], amount)
-            for output in stats.outputs:
-                labels = [job, output["kind"], output["url"]]
-                connected.add_metric(labels, float(output["connected"]))
             _add_histogram(latency, [job], telemetry.latency)
             for name, step in telemetry.steps.copy().items():
                 _add_histogram(steps, [job, name], step)
-        yield from (frames, drops, fps, connected, latency, steps)
+        yield from (frames, drops, fps, latency, steps)
+        yield from _collect_outputs([stats for stats, _ in jobs])
         yield from _collect_networks([stats for stats, _ in jobs])
+
+
+def _collect_outputs(jobs: list[Statistics]) -> Iterator[Metric]:
+    labels = ["job", "output", "kind", "url"]
+    state = GaugeMetricFamily(
+        "livefuse_output_state", "1 for the state that it is in", labels=[*labels, "state"]
+    )
+    connected = GaugeMetricFamily("livefuse_output_connected", "1 when connected", labels=labels)
+    seconds = GaugeMetricFamily(
+        "livefuse_output_state_seconds", "For how long it has been in its state", labels=labels
+    )
+    counts = {
+        "reconnects": CounterMetricFamily(
+            "livefuse_output_reconnects", "Connections after the first", labels=labels
+        ),
+        "packets": CounterMetricFamily("livefuse_output_packets", "Packets sent", labels=labels),
+        "dropped": CounterMetricFamily(
+            "livefuse_output_dropped_packets", "Packets not sent", labels=labels
+        ),
+    }
+    for stats in jobs:
+        for output in stats.outputs:
+            of = [stats.job, str(output.get("id", "")), output["kind"], output["url"]]
+            for name in OUTPUT_STATES:
+                state.add_metric([*of, name], float(output["state"] == name))
+            connected.add_metric(of, float(output["connected"]))
+            seconds.add_metric(of, float(output.get("state_s", 0.0)))
+            for name, family in counts.items():
+                family.add_metric(of, float(output.get(name, 0)))
+    yield from (state, connected, seconds, *counts.values())
 
 
 def _collect_networks(jobs: list[Statistics]) -> Iterator[Metric]:

@@ -33,11 +33,12 @@ from livefuse.config.media import (
     HttpConfig,
     IngestConfig,
     LogConfig,
+    PublishConfig,
     RecordConfig,
     RingConfig,
     RtmpConfig,
 )
-from livefuse.config.system import MarkConfig, ModelsConfig, SafetyConfig
+from livefuse.config.system import MarkConfig, ModelsConfig, SafetyConfig, WatchdogConfig
 from livefuse.config.values import Mode
 from livefuse.errors import ConfigError
 
@@ -66,6 +67,7 @@ __all__ = [
     "Mode",
     "ModelsConfig",
     "PipelineConfig",
+    "PublishConfig",
     "PuppetConfig",
     "RecordConfig",
     "RingConfig",
@@ -74,6 +76,7 @@ __all__ = [
     "SafetyConfig",
     "SwapConfig",
     "TrackConfig",
+    "WatchdogConfig",
     "load_config",
 ]
 
@@ -97,9 +100,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     blur: BlurConfig = BlurConfig()
     governor: GovernorConfig = GovernorConfig()
     hold: HoldConfig = HoldConfig()
+    watchdog: WatchdogConfig = WatchdogConfig()
     encode: EncodeConfig = EncodeConfig()
     mark: MarkConfig = MarkConfig()
     audio: AudioConfig = AudioConfig()
+    publish: PublishConfig = PublishConfig()
     rtmp: RtmpConfig = RtmpConfig()
     record: RecordConfig = RecordConfig()
     http: HttpConfig = HttpConfig()

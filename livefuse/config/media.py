@@ -17,6 +17,8 @@ from livefuse.config.values import (
     Threads,
 )
 
+StartRule = Literal["one", "all", "none"]
+
 
 class IngestConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Frames in."""
@@ -71,6 +73,13 @@ class HoldConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     fps: Annotated[float, msgspec.Meta(ge=5.0, le=60.0)] = 5.0
 
 
+class PublishConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All outputs together."""
+
+    start: StartRule = "one"
+    delay_ms: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 0
+
+
 class RtmpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Pushing to a remote server."""
 
@@ -94,6 +103,8 @@ class HttpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     enabled: bool = True
     host: str = "127.0.0.1"
     port: Port = 8090
+    require_key: bool = True
+    key_file: str = ""
     viewer_queue_bytes: Positive = 4_000_000
     max_viewers: Positive = 32
 

@@ -21,19 +21,19 @@ class OutputWatch:
     """Logs each loss of an output once, and its return. Used from the loop's thread."""
 
     def __init__(self) -> None:
-        self._told: dict[int, str] = {}
+        self._told: dict[str, str] = {}
         self._log = get_logger("publish")
 
     def note(self, outputs: Sequence[OutputFigures]) -> None:
-        """Compare with what was told before; `outputs` keep their order, viewers come last."""
+        """Compare with what was told before of the output of each id."""
         for index, output in enumerate(outputs):
             if output["kind"].startswith("http"):
                 continue
-            cause = str(output["error"])
-            if cause and cause != self._told.get(index):
+            name, cause = str(output.get("id") or index), str(output["error"])
+            if cause and cause != self._told.get(name):
                 self._log.warning("output", url=output["url"], state=output["state"], cause=cause)
-                self._told[index] = cause
-            elif output["connected"] and self._told.pop(index, ""):
+                self._told[name] = cause
+            elif output["connected"] and self._told.pop(name, ""):
                 self._log.warning("output", url=output["url"], state=output["state"])
 
 

@@ -187,7 +187,11 @@ def _draw_outputs(outputs: list[dict[str, Any]]) -> Table:
 def describe_output(output: dict[str, Any]) -> str:
     """Return an output's state in words; its URL is redacted already."""
     state = output.get("state", "")
-    words = [str(output.get("url", "")), str(state)]
+    lasting = output.get("state_s", 0.0) if state not in {"live", "closed"} else 0.0
+    words = [
+        str(output.get("url", "")),
+        f"{state} for {lasting:.0f} s" if lasting >= 1 else str(state),
+    ]
     if not output.get("connected") and state in {"live", "connecting"}:
         words.append("not connected")
     counts = ("viewers", "dropped", "reconnects")

@@ -7,9 +7,9 @@ The path of a frame through the files; base.py says what all ways out have in co
     rtmp.py               rtmp_state.py (queue) -> rtmp_session.py (one connection) -> rtmp_link.py
                           (pipe) -> rtmp_child.py; rtmp_failure.py, backoff.py when it fails
     flv.py                the stream for players, FLV or MPEG-TS
-    record.py             files, muxed by mux.py
+    record.py             files: record_file.py opens them, mux.py muxes
     virtualcam.py         pictures before the encode
-    flv_writer.py ts_writer.py h264.py gop_queue.py timeline.py    what these share
+    flv_writer.py ts_writer.py h264.py gop_queue.py timeline.py state_cell.py    what these share
 
 This module stays light, the RTMP child passes through it: what a target needs is loaded with it.
 """
@@ -52,7 +52,7 @@ def create_output(
     """
     path = find_file_path(url)
     if path is not None:
-        return _create_file(path, config, lossless=lossless)
+        return _create_file(path, config, clock, lossless=lossless)
     scheme = url.partition(":")[0].lower()
     factory = _FACTORIES.get(scheme)
     if factory is None:
@@ -74,10 +74,10 @@ def find_file_path(url: str) -> Path | None:
     return Path(path).expanduser()
 
 
-def _create_file(path: Path, config: Config, *, lossless: bool) -> Output:
+def _create_file(path: Path, config: Config, clock: Clock, *, lossless: bool) -> Output:
     from livefuse.publish.record import FileOutput  # noqa: PLC0415 - loads FFmpeg
 
-    return FileOutput(path, config.record, lossless=lossless)
+    return FileOutput(path, config.record, lossless=lossless, clock=clock)
 
 
 def _create_rtmp(
@@ -89,11 +89,11 @@ def _create_rtmp(
 
 
 def _create_virtual_camera(
-    url: str, _config: Config, _clock: Clock, _request_keyframe: Callable[[], None]
+    url: str, _config: Config, clock: Clock, _request_keyframe: Callable[[], None]
 ) -> FrameOutput:
     from livefuse.publish.virtualcam import VirtualCameraOutput  # noqa: PLC0415 - loads numpy
 
-    return VirtualCameraOutput(url.partition(":")[2].removeprefix("//"))
+    return VirtualCameraOutput(url.partition(":")[2].removeprefix("//"), clock=clock)
 
 
 _FACTORIES: Final[dict[str, Factory]] = {

@@ -15,7 +15,11 @@ OutputState = Literal["connecting", "live", "stalled", "refused", "closed"]
 
 
 class OutputStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One output as a person may see it: `url` is redacted, `watch` is the text to paste."""
+    """One output as a person may see it: `url` is redacted, `watch` is the text to paste.
+
+    `state_s` says for how many seconds it has been in its state; `error` is the sentence of a state
+    that is not as it should be. `id` names it within its job.
+    """
 
     kind: str
     url: str
@@ -27,6 +31,8 @@ class OutputStatus(msgspec.Struct, frozen=True, kw_only=True):
     viewers: int = 0
     error: str = ""
     watch: str = ""
+    state_s: float = 0.0
+    id: str = ""
 
 
 class Output(Protocol):

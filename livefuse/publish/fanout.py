@@ -3,54 +3,74 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from livefuse.errors import JobError, JobNotFoundError
 from livefuse.publish import create_output
 from livefuse.publish.flv import LiveStream, StreamFormat
 from livefuse.publish.keyframes import KeyframeRequests
-from livefuse.publish.rtmp import RtmpOutput
+from livefuse.publish.start import wait_for_start
 from livefuse.publish.virtualcam import VirtualCameraOutput
+from livefuse.redact import redact_url
 from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from livefuse.clock import Clock
     from livefuse.config import Config
+    from livefuse.config.media import StartRule
     from livefuse.frame import Frame
     from livefuse.packet import Packet, StreamsInfo
     from livefuse.publish.base import FrameOutput, Output, OutputStatus
 
 _FORMATS: Final[tuple[StreamFormat, ...]] = ("flv", "ts")
+_CLOSE_S: Final = 5.0
+
+
+@dataclass(slots=True, eq=False)
+class _Target:
+    """One of the user's outputs: it takes either packets or pictures."""
+
+    id: str
+    url: str
+    output: Output | FrameOutput
+    packets: Output | None = None
+    frames: FrameOutput | None = None
+    has_failed: bool = False
 
 
 class FanOut:
     """The outputs of a job, and the streams that players can join. Safe from any thread.
 
     Args:
-        targets: outputs in the order of the user's targets.
+        create: returns the output for a URL, checked, not opened.
         live: streams by kind, `flv` and `ts`.
         keyframes: where wishes for a keyframe are joined.
+        start: which of the remote outputs must be reached when the job starts.
     """
 
     def __init__(
         self,
-        targets: Sequence[Output | FrameOutput],
+        create: Callable[[str], Output | FrameOutput],
         live: dict[str, LiveStream],
         keyframes: KeyframeRequests,
+        start: StartRule = "one",
     ) -> None:
         self.live = live
-        self._targets = tuple(targets)
-        self._frame_outputs: list[FrameOutput] = []
-        self._outputs: list[Output] = []
-        for target in targets:
-            if isinstance(target, VirtualCameraOutput):
-                self._frame_outputs.append(target)
-            else:
-                self._outputs.append(target)  # type: ignore[arg-type] # all others take packets
-        self._outputs += live.values()
+        self._create = create
         self._keyframes = keyframes
-        self._reported: set[int] = set()
+        self._start = start
+        # Replaced, never changed: who sends reads it without a lock.
+        self._targets: tuple[_Target, ...] = ()
+        self._closing: list[threading.Thread] = []
+        self._streams: StreamsInfo | None = None
+        self._count = 0
+        self._is_closed = False
         self._lock = threading.Lock()
         self._log = get_logger("publish")
 
@@ -72,71 +92,134 @@ class FanOut:
         """
         keyframes = KeyframeRequests(clock, force_keyframe)
         request = keyframes.request
-        outputs = [create_output(url, config, clock, request, lossless=lossless) for url in targets]
         # Nobody can watch what goes as fast as it can.
         formats = () if lossless else _FORMATS
-        live = {str(kind): LiveStream(kind, config.http, request) for kind in formats}
-        return cls(outputs, live, keyframes)
+        live = {str(kind): LiveStream(kind, config.http, request, clock) for kind in formats}
 
-    def open(self, streams: StreamsInfo) -> None:
-        """Open all outputs, then wait until the remote ones have connected for the first time.
+        def create(url: str) -> Output | FrameOutput:
+            return create_output(url, config, clock, request, lossless=lossless)
+
+        fanout = cls(create, live, keyframes, config.publish.start)
+        for url in targets:
+            fanout.add(url)
+        return fanout
+
+    def add(self, url: str) -> str:
+        """Add an output, at any time; return its id. It starts with header and keyframe.
+
+        Whether a remote server takes the stream is told by its status, not here.
 
         Raises:
-            PublishError: a target cannot be reached. Later losses are mended, not raised.
+            ConfigError: the URL cannot be understood.
+            PublishError: the file cannot be written.
+            JobError: the job is over, or sends there already.
         """
-        for output in self._outputs:
-            output.open(streams)
-        for output in self._outputs:
-            if isinstance(output, RtmpOutput):
-                output.wait_connected()
+        output = self._create(url)
+        with self._lock:
+            if self._is_closed:
+                raise JobError("the job is over: it takes no more outputs")
+            if any(target.url == url for target in self._targets):
+                raise JobError(
+                    f"the job sends to {redact_url(url)} already", hint="remove that output first"
+                )
+            self._count += 1
+            target = _Target(str(self._count), url, output)
+            if isinstance(output, VirtualCameraOutput):
+                target.frames = output
+            else:
+                target.packets = output  # type: ignore[assignment] # all others take packets
+            if self._streams is not None and target.packets is not None:
+                target.packets.open(self._streams)
+            self._targets += (target,)
+        self._keyframes.request()
+        return target.id
+
+    def remove(self, which: str, timeout_s: float = _CLOSE_S) -> None:
+        """Take away the output of that id or URL; it is closed behind the caller's back.
+
+        Raises:
+            JobNotFoundError: there is no such output.
+        """
+        with self._lock:
+            found = [target for target in self._targets if which in (target.id, target.url)]
+            if not found:
+                raise JobNotFoundError(
+                    f"the job has no output {redact_url(which)}",
+                    hint=f"its outputs are {', '.join(t.id for t in self._targets) or 'none'}",
+                )
+            self._targets = tuple(t for t in self._targets if t not in found)
+            self._closing = [thread for thread in self._closing if thread.is_alive()]
+            self._closing.append(_start_closing(found[0].output, timeout_s))
+
+    def open(self, streams: StreamsInfo) -> None:
+        """Open all outputs, then wait until as many as `publish.start` says have been reached.
+
+        Raises:
+            PublishError: fewer can be reached. Later losses are mended, not raised.
+        """
+        with self._lock:
+            self._streams = streams
+            targets = self._targets
+            for output in (*self._list_packet_outputs(), *self.live.values()):
+                output.open(streams)
+        wait_for_start([target.output for target in targets], self._start)
 
     def send(self, packet: Packet) -> None:
         """Hand `packet` to every output, from the encode or audio thread."""
         if packet.kind == "video" and packet.is_keyframe:
             # Before it is sent: whoever asks from now on may have missed it.
             self._keyframes.note_keyframe()
-        for output in self._outputs:
-            try:
-                output.send(packet)
-            except Exception as error:  # noqa: BLE001 - one output must not take the others along
-                self._report(output, error)
+        for target in self._targets:
+            if target.packets is not None:
+                try:
+                    target.packets.send(packet)
+                except Exception as error:  # noqa: BLE001 - one output must not take the others along
+                    self._report(target, error)
+        for stream in self.live.values():
+            stream.send(packet)
         self._keyframes.serve()
 
     def show(self, frame: Frame) -> None:
         """Hand the picture to every output that takes pictures, from the encode thread."""
-        if self._frame_outputs:
-            frame.fill_planes()
-        for output in self._frame_outputs:
-            try:
-                output.show(frame)
-            except Exception as error:  # noqa: BLE001 - as above
-                self._report(output, error)
+        for target in self._targets:
+            if target.frames is not None:
+                frame.fill_planes()
+                try:
+                    target.frames.show(frame)
+                except Exception as error:  # noqa: BLE001 - as above
+                    self._report(target, error)
 
     def close(self, timeout_s: float) -> None:
         """Close all at the same time, each within `timeout_s`."""
-        threads = [
-            threading.Thread(
-                target=target.close, args=(timeout_s,), name="livefuse-close", daemon=True
-            )
-            for target in (*self._targets, *self.live.values())
-        ]
-        for thread in threads:
-            thread.start()
+        with self._lock:
+            self._is_closed = True
+            outputs = (*(target.output for target in self._targets), *self.live.values())
+            threads = [_start_closing(output, timeout_s) for output in outputs] + self._closing
         for thread in threads:
             thread.join(timeout_s + 2.0)
 
     def statuses(self) -> list[OutputStatus]:
         """Return a snapshot of each target, in order, then of the streams that are watched."""
         watched = [stream.status() for stream in self.live.values()]
-        return [target.status() for target in self._targets] + [s for s in watched if s.viewers]
+        own = [msgspec.structs.replace(t.output.status(), id=t.id) for t in self._targets]
+        return own + [status for status in watched if status.viewers]
 
-    def _report(self, output: Output | FrameOutput, error: Exception) -> None:
+    def _list_packet_outputs(self) -> list[Output]:
+        return [target.packets for target in self._targets if target.packets is not None]
+
+    def _report(self, target: _Target, error: Exception) -> None:
         """Log the first failure of an output; the rest is in its status."""
-        with self._lock:
-            if id(output) in self._reported:
-                return
-            self._reported.add(id(output))
-        status = output.status()
+        if target.has_failed:
+            return
+        target.has_failed = True
+        status = target.output.status()
         self._log.error(
             "output failed", kind=status.kind, url=status.url, error=type(error).__name__
         )
+
+
+def _start_closing(output: Output | FrameOutput, timeout_s: float) -> threading.Thread:
+    close = partial(output.close, timeout_s)
+    thread = threading.Thread(target=close, name="livefuse-close", daemon=True)
+    thread.start()
+    return thread

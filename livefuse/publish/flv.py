@@ -9,9 +9,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Literal
 
+from livefuse.clock import Clock, SystemClock
 from livefuse.publish.base import OutputStatus
 from livefuse.publish.gop_queue import GopQueue
 from livefuse.publish.mux import create_packet_writer
+from livefuse.publish.state_cell import StateCell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +29,11 @@ class LiveStream:
     """An `Output` that viewers can join at any time. Safe from any thread."""
 
     def __init__(
-        self, stream_format: StreamFormat, config: HttpConfig, request_keyframe: Callable[[], None]
+        self,
+        stream_format: StreamFormat,
+        config: HttpConfig,
+        request_keyframe: Callable[[], None],
+        clock: Clock | None = None,
     ) -> None:
         self._format = stream_format
         self._config = config
@@ -36,7 +42,7 @@ class LiveStream:
         self._viewers: list[Viewer] = []
         self._writer: PacketWriter | None = None
         self._header = b""
-        self._is_closed = False
+        self._cell = StateCell(clock or SystemClock())
         self._packets = self._dropped_before = 0
 
     def open(self, streams: StreamsInfo) -> None:
@@ -44,6 +50,7 @@ class LiveStream:
         with self._lock:
             self._writer = create_packet_writer(f".{self._format}", streams)
             self._header = self._writer.build_header()
+            self._cell.change("live")
             viewers = list(self._viewers)
             for viewer in viewers:
                 viewer.start(self._header)
@@ -67,7 +74,7 @@ class LiveStream:
     def close(self, timeout_s: float) -> None:  # noqa: ARG002 - nothing here takes time
         """End the stream: viewers read what they have, then its end."""
         with self._lock:
-            self._is_closed = True
+            self._cell.change("closed")
             viewers = list(self._viewers)
             for viewer in viewers:
                 viewer.end()
@@ -81,7 +88,7 @@ class LiveStream:
         """
         viewer = Viewer(wake, self._config.viewer_queue_bytes, self._lock, self._leave)
         with self._lock:
-            if self._is_closed:
+            if self._cell.state == "closed":
                 viewer.end()
             else:
                 self._viewers.append(viewer)
@@ -96,11 +103,12 @@ class LiveStream:
             return OutputStatus(
                 kind=f"http-{self._format}",
                 url=f"live.{self._format}",
-                state="closed" if self._is_closed else "live",
-                connected=not self._is_closed,
+                state=self._cell.state,
+                connected=self._cell.state == "live",
                 packets=self._packets,
                 dropped=self._dropped_before + sum(v.dropped for v in self._viewers),
                 viewers=len(self._viewers),
+                state_s=self._cell.count_seconds(),
             )
 
     def _leave(self, viewer: Viewer) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from fractions import Fraction
-from typing import IO, TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 import av
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 COLOUR_CODES: Final = {"bt709": 1, "bt601": 6}
 RANGE_CODES: Final = {False: 1, True: 2}
 _INTERLEAVE_US: Final = "100000"
-_FRAGMENT_US: Final = "1000000"
+_FRAGMENT_US: Final = "500000"
 # One empty ADTS frame: enough for FFmpeg to make an AAC stream of it.
 _EMPTY_ADTS: Final = b"\xff\xf1\x4c\x80\x01\x1f\xfc\x00"
 
@@ -67,7 +67,7 @@ class _Container(NamedTuple):
     ticks_per_unit: int
 
 
-# Matroska counts in ms. MP4: fragments of a second at most, so that a killed writer loses no more;
+# Matroska counts in ms. Fragments and clusters of half a second: what a killed writer loses;
 # `delay_moov` lets the index say at which time each stream really starts.
 _CONTAINERS: Final = {
     ".mp4": _Container(
@@ -79,7 +79,7 @@ _CONTAINERS: Final = {
         },
         1,
     ),
-    ".mkv": _Container("matroska", {"cluster_time_limit": "1000", "flush_packets": "1"}, 90),
+    ".mkv": _Container("matroska", {"cluster_time_limit": "500", "flush_packets": "1"}, 90),
 }
 _WRITERS: Final[dict[str, Callable[[StreamsInfo], PacketWriter]]] = {
     ".flv": FlvWriter,
@@ -92,7 +92,7 @@ def create_packet_writer(suffix: str, streams: StreamsInfo) -> PacketWriter:
     return _WRITERS[suffix](streams)
 
 
-def open_file_muxer(suffix: str, file: IO[bytes], streams: StreamsInfo) -> FileMuxer:
+def open_file_muxer(suffix: str, file: io.FileIO, streams: StreamsInfo) -> FileMuxer:
     """Return a muxer for one of `base.FILE_SUFFIXES` that writes to `file` (unbuffered, seekable).
 
     Raises:
@@ -105,7 +105,7 @@ def open_file_muxer(suffix: str, file: IO[bytes], streams: StreamsInfo) -> FileM
 
 
 class _WriterMuxer:
-    def __init__(self, writer: PacketWriter, file: IO[bytes]) -> None:
+    def __init__(self, writer: PacketWriter, file: io.FileIO) -> None:
         self._writer = writer
         self._file = file
         file.write(writer.build_header())
@@ -118,7 +118,7 @@ class _WriterMuxer:
 
 
 class _ContainerMuxer:
-    def __init__(self, container: _Container, file: IO[bytes], streams: StreamsInfo) -> None:
+    def __init__(self, container: _Container, file: io.FileIO, streams: StreamsInfo) -> None:
         self._ticks_per_unit = container.ticks_per_unit
         self._timeline = Timeline(container.ticks_per_unit)
         options = {**container.options, "max_interleave_delta": _INTERLEAVE_US}

@@ -1,60 +1,76 @@
 """Files that are being written and already playable: fragmented MP4, Matroska, FLV, MPEG-TS.
 
 A file has its final name from the first byte and loses at most a second when the process is killed.
-It is made when the first keyframe comes: a job that never starts leaves nothing behind.
+It is made when the first keyframe comes: a job that never starts leaves nothing behind. A live
+stream that a disk does not take any more is recorded on, in a file of the next name, once it does.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import shlex
-import tempfile
 import threading
-from typing import IO, TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from livefuse.errors import ConfigError, PublishConnectError
-from livefuse.publish.base import FILE_SUFFIXES, OutputState, OutputStatus
+from livefuse.clock import NS_PER_S, Clock, SystemClock
+from livefuse.errors import ConfigError
+from livefuse.publish.backoff import Backoff
+from livefuse.publish.base import FILE_SUFFIXES, OutputStatus
 from livefuse.publish.gop_queue import GopQueue
 from livefuse.publish.mux import open_file_muxer
+from livefuse.publish.record_file import check_writable, find_next, has_room, open_file
+from livefuse.publish.state_cell import StateCell
 from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
+    import io
     from pathlib import Path
 
     from livefuse.config import RecordConfig
     from livefuse.packet import Packet, StreamsInfo
 
-_KILL_S: Final = 1.0
+_STALL_NS: Final = 5 * NS_PER_S
+_RETRY_MIN_MS, _RETRY_MAX_MS = 1000, 30_000
+_HELD_NS: Final = 60 * NS_PER_S
 
 
 class FileOutput:
     """An `Output` to a file; its suffix says which container.
 
-    With `lossless` a full queue makes `send` wait; else it drops to the next keyframe, counted.
+    With `lossless` a full queue makes `send` wait, and a disk that fails ends it; else it drops to
+    the next keyframe, counted, and goes on in another file when the disk takes data again.
 
     Raises:
         ConfigError: the suffix is none of `FILE_SUFFIXES`.
         PublishConnectError: the folder cannot be written, or the file is there already.
     """
 
-    def __init__(self, path: Path, config: RecordConfig, *, lossless: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        config: RecordConfig,
+        *,
+        lossless: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
         if path.suffix.lower() not in FILE_SUFFIXES:
             raise ConfigError(
                 f"cannot write {path.name}: {path.suffix or 'no suffix'} is not a container",
                 hint=f"use one of {', '.join(FILE_SUFFIXES)}",
             )
-        _check_writable(path, overwrite=config.overwrite)
-        self._path = path
+        check_writable(path, overwrite=config.overwrite)
+        self._first_path = self._path = path
         self._overwrite = config.overwrite
         self._lossless = lossless
+        self._clock = clock or SystemClock()
         self._changed = threading.Condition()
         self._queue: GopQueue[Packet] = GopQueue(config.queue_packets)
         # Sound that comes before the first picture is part of a file that is to be complete.
         self._queue.waits_for_keyframe = not lossless
-        self._state: OutputState = "connecting"
-        self._error = ""
-        self._packets = self._dropped = 0
+        self._cell = StateCell(self._clock)
+        self._progress_ns = self._began_ns = 0
+        self._packets = self._dropped = self._files = 0
         self._is_closing = self._has_failed = False
         self._thread: threading.Thread | None = None
 
@@ -74,6 +90,8 @@ class FileOutput:
             if self._is_over():
                 self._dropped += 1
                 return
+            if not len(self._queue):
+                self._progress_ns = self._clock.now_ns()
             self._queue.put(packet, is_keyframe=is_keyframe)
             self._changed.notify_all()
 
@@ -87,25 +105,36 @@ class FileOutput:
         with self._changed:
             if self._has_failed:
                 return
-            self._state = "closed"
             if self._thread is not None and self._thread.is_alive():
-                self._state = "stalled"
                 shown = redact_url(str(self._path))
-                self._error = f"{shown} could not be finished in {timeout_s:g} s"
+                self._cell.change("stalled", f"{shown} could not be finished in {timeout_s:g} s")
+            else:
+                self._cell.change("closed")
 
     def status(self) -> OutputStatus:
         """Return a snapshot."""
+        shown = redact_url(str(self._path))
         with self._changed:
+            self._note_stall(shown)
             return OutputStatus(
                 kind="file",
-                url=redact_url(str(self._path)),
-                state=self._state,
-                connected=self._state == "live",
+                url=shown,
+                state=self._cell.state,
+                connected=self._cell.state == "live",
                 packets=self._packets,
                 dropped=self._dropped + self._queue.dropped,
-                error=self._error,
-                watch=f"ffplay {shlex.quote(redact_url(str(self._path)))}",
+                reconnects=max(self._files - 1, 0),
+                error=self._cell.error,
+                watch=f"ffplay {shlex.quote(shown)}",
+                state_s=self._cell.count_seconds(),
             )
+
+    def _note_stall(self, shown: str) -> None:
+        """Tell of a disk that neither takes what waits nor says no (one in a network, mostly)."""
+        waited_ns = self._clock.now_ns() - self._progress_ns
+        if self._cell.state == "live" and len(self._queue) and waited_ns > _STALL_NS:
+            seconds = _STALL_NS // NS_PER_S
+            self._cell.change("stalled", f"{shown} takes no more data (for {seconds} s)")
 
     # The thread.
 
@@ -113,37 +142,81 @@ class FileOutput:
         return self._is_closing or self._has_failed
 
     def _run(self, streams: StreamsInfo) -> None:
+        backoff = Backoff(_RETRY_MIN_MS, _RETRY_MAX_MS)
+        while not self._try_write(streams):
+            if self._clock.now_ns() - self._began_ns >= _HELD_NS:
+                backoff.reset()
+            if not self._wait_for_room(backoff):
+                return
+
+    def _try_write(self, streams: StreamsInfo) -> bool:
+        """Write until the end; False when it failed and may be tried again in another file."""
         try:
             self._write_all(streams)
         except Exception as error:  # noqa: BLE001 - whatever it is, only this file is lost
+            is_disk = isinstance(error, OSError) and not isinstance(error, FileExistsError)
             reason = getattr(error, "strerror", None) or str(error)
             with self._changed:
                 self._has_failed = True
-                self._state = "refused"
-                self._error = f"cannot write {redact_url(str(self._path))}: {reason}"
+                sentence = f"cannot write {redact_url(str(self._path))}: {reason}"
+                self._cell.change("refused", sentence)
                 self._queue.skip()
                 self._changed.notify_all()
+            return self._lossless or not is_disk
+        return True
+
+    def _wait_for_room(self, backoff: Backoff) -> bool:
+        """Wait until the disk takes data again; False when the output was closed meanwhile."""
+        while True:
+            with self._changed:
+                wait_s = backoff.next_ms() / 1000
+                if self._changed.wait_for(lambda: self._is_closing, wait_s):
+                    return False
+            if not has_room(self._first_path):
+                continue
+            path = find_next(self._first_path) if self._files else self._first_path
+            with self._changed:
+                self._path, self._has_failed = path, False
+            return True
 
     def _write_all(self, streams: StreamsInfo) -> None:
         packet = self._take()
         if packet is None:
             return
+        # A live recording begins at 0, whenever it was asked for.
+        start = 0 if self._lossless else packet.dts
+        before = self._packets
         with self._open_file() as file:
             muxer = open_file_muxer(self._path.suffix.lower(), file, streams)
             with self._changed:
-                self._state = "live"
+                self._began_ns = self._clock.now_ns()
+                self._files += 1
             try:
                 while packet is not None:
-                    muxer.write(packet)
-                    with self._changed:
-                        self._packets += 1
+                    muxer.write(replace(packet, pts=packet.pts - start, dts=packet.dts - start))
+                    self._note_written()
                     packet = self._take()
             except Exception:
                 # What went wrong first is what is told.
                 with contextlib.suppress(Exception):
                     muxer.close()
+                if self._packets == before:
+                    self._drop_file()
                 raise
             muxer.close()
+
+    def _drop_file(self) -> None:
+        """Take away a file that got nothing."""
+        self._files -= 1
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+
+    def _note_written(self) -> None:
+        with self._changed:
+            self._packets += 1
+            self._progress_ns = self._clock.now_ns()
+            if not self._is_closing:
+                self._cell.change("live")
 
     def _take(self) -> Packet | None:
         """Return the next packet; None at the end."""
@@ -153,58 +226,5 @@ class FileOutput:
             self._changed.notify_all()
             return packet
 
-    def _open_file(self) -> IO[bytes]:
-        """Open for writing from the start, once nobody else writes there."""
-        file = self._path.open("ab" if self._overwrite else "xb", buffering=0)
-        if not lock_file(file):
-            file.close()
-            raise _explain_lock(self._path)
-        if self._overwrite:
-            file.close()  # "ab" writes at the end only; the lock is taken again at once
-            file = self._path.open("r+b", buffering=0)
-            lock_file(file)
-            file.truncate(0)
-        return file
-
-
-def lock_file(file: IO[bytes]) -> bool:
-    """Say that we write here, until the file is closed; False when somebody else does."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True  # a file system without locks
-    return True
-
-
-def _explain_lock(path: Path) -> PublishConnectError:
-    return PublishConnectError(
-        f"another livefuse is writing {path}", hint="choose another name, or stop that one"
-    )
-
-
-def _check_writable(path: Path, *, overwrite: bool) -> None:
-    """Refuse what would fail later.
-
-    A file is really made and taken away again: rights alone do not tell of read-only systems.
-    """
-    if path.is_dir():
-        raise PublishConnectError(f"{path} is a folder", hint="add a file name, such as out.mp4")
-    if path.exists() and not overwrite:
-        raise PublishConnectError(
-            f"{path} is there already", hint="choose another name, or set record.overwrite = true"
-        )
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-        if path.exists():
-            with path.open("ab") as file:
-                is_free = lock_file(file)
-            if not is_free:
-                raise _explain_lock(path)
-    except OSError as error:
-        raise PublishConnectError(
-            f"cannot write into the folder {path.parent} ({error.strerror})",
-            hint="make the folder, or choose one that you may write to",
-        ) from None
+    def _open_file(self) -> io.FileIO:
+        return open_file(self._path, overwrite=self._overwrite and not self._files)

@@ -8,8 +8,9 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
-from livefuse.publish.base import OutputState, OutputStatus
+from livefuse.publish.base import OutputStatus
 from livefuse.publish.gop_queue import GopQueue
+from livefuse.publish.state_cell import StateCell
 from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class TargetState:
         self._request_keyframe = request_keyframe
         self._changed = threading.Condition()
         self._queue: GopQueue[Packet] = GopQueue(queue_packets)
-        self._state: OutputState = "connecting"
+        self._cell = StateCell(clock)
         self._error: PublishError | None = None
         self._is_connected = self._is_closing = False
         self._connected_ns = 0
@@ -119,11 +120,12 @@ class TargetState:
         self._request_keyframe()
 
     def note_sent(self, amount: int) -> None:
-        """`amount` more packets have gone: the target is live."""
+        """`amount` more packets have gone: once the connection has held, the target is live."""
         with self._changed:
             self._sent += amount
-            if self._is_connected:
-                self._state, self._error = "live", None
+            if self._has_settled():
+                self._cell.change("live")
+                self._error = None
 
     def note_lost(self, failure: Failure | None, unacknowledged: int) -> None:
         """The connection has gone, with what was on its way."""
@@ -132,7 +134,8 @@ class TargetState:
             self._queue.skip()
             self._dropped += unacknowledged
             if failure is not None:
-                self._state, self._error = failure
+                self._error = failure.error
+                self._cell.change(failure.state, str(failure.error))
             self._changed.notify_all()
 
     def begin_closing(self) -> None:
@@ -144,7 +147,8 @@ class TargetState:
     def note_closed(self) -> None:
         """It is over."""
         with self._changed:
-            self._state, self._is_connected = "closed", False
+            self._is_connected = False
+            self._cell.change("closed", self._cell.error)
             self._changed.notify_all()
 
     def wait_connected(self, timeout_s: float) -> bool:
@@ -155,13 +159,12 @@ class TargetState:
         """
         deadline = self._clock.now_ns() + round(timeout_s * NS_PER_S)
         with self._changed:
-            while self._state != "closed":
-                now = self._clock.now_ns()
+            while self._cell.state != "closed":
                 if self._error is not None and not self._is_connected:
                     raise self._error
-                if self._is_connected and now - self._connected_ns >= _SETTLE_NS:
+                if self._has_settled():
                     return True
-                if now >= deadline:
+                if self._clock.now_ns() >= deadline:
                     return False
                 self._changed.wait(_SETTLE_NS / NS_PER_S / 3)
         return False
@@ -173,11 +176,16 @@ class TargetState:
             return OutputStatus(
                 kind="rtmp",
                 url=shown,
-                state=self._state,
+                state=self._cell.state,
                 connected=self._is_connected,
                 packets=self._sent,
                 dropped=self._dropped + self._queue.dropped,
                 reconnects=max(self._connections - 1, 0),
-                error=str(self._error) if self._error is not None else "",
+                error=self._cell.error,
                 watch=f"ffplay -fflags nobuffer {shown}",
+                state_s=self._cell.count_seconds(),
             )
+
+    def _has_settled(self) -> bool:
+        held_ns = self._clock.now_ns() - self._connected_ns
+        return self._is_connected and held_ns >= _SETTLE_NS

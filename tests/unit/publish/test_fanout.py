@@ -42,7 +42,11 @@ class FakeOutput:
 def _make(*outputs):
     forced = []
     keyframes = KeyframeRequests(ManualClock(), lambda: forced.append(1))
-    return FanOut(outputs, {}, keyframes), forced
+    made = dict(enumerate(outputs))
+    fanout = FanOut(lambda url: made[int(url)], {}, keyframes)
+    for url in made:
+        fanout.add(str(url))
+    return fanout, forced
 
 
 def test_one_that_fails_does_not_harm_the_others(capsys):

@@ -12,7 +12,8 @@ from livefuse.errors import ConfigError, PublishConnectError
 from livefuse.packet import Packet
 from livefuse.publish import record
 from livefuse.publish.base import FILE_SUFFIXES
-from livefuse.publish.record import FileOutput, _check_writable, lock_file
+from livefuse.publish.record import FileOutput
+from livefuse.publish.record_file import check_writable, lock_file
 from tests.streams import FPS, make_media, read_back
 
 
@@ -204,5 +205,5 @@ def test_two_do_not_write_one_file(tmp_path):
     with path.open("wb") as first:
         assert lock_file(first)
         with pytest.raises(PublishConnectError, match="another livefuse is writing"):
-            _check_writable(path, overwrite=True)
-    _check_writable(path, overwrite=True)
+            check_writable(path, overwrite=True)
+    check_writable(path, overwrite=True)
