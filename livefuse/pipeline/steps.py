@@ -35,6 +35,7 @@ from livefuse.token import COVERING, GENERATING, HIDING, LEAST_BLEND, OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Executor
 
     from livefuse.clock import Clock
     from livefuse.config import Config
@@ -46,7 +47,8 @@ _MAX_DT_S: Final = 0.5
 _FRAME_LIVES: Final = 6.0  # of a frame's time: rings, parts and encode
 LOADING: Final = "loading"
 OVERLOAD: Final = "overload"
-_LEFT_OUT: Final = frozenset({LOADING, OVERLOAD})
+ASKED: Final = "asked"
+_LEFT_OUT: Final = frozenset({LOADING, OVERLOAD, ASKED})
 _LAST_ANALYSIS_RANK: Final = OPERATIONS["identify"]
 
 STEPS: Final[dict[str, Callable[[StepContext], Step]]] = {
@@ -77,10 +79,12 @@ class Pipeline:
         services: Services,
         *,
         every_frame: bool = False,
+        aside: Executor | None = None,
     ) -> None:
         """Take what steps are made from; `prepare` makes them.
 
-        With `every_frame` (files) recall goes before delay.
+        With `every_frame` (files) recall goes before delay. `aside` is where side work runs, when
+        the mode is not to choose: a replay treats frames as live and yet repeats to the bit.
         """
         # One job has one core; OpenCV's own threads only get in the way of the others.
         cv2.setNumThreads(1)
@@ -90,7 +94,7 @@ class Pipeline:
             config=config,
             sessions=sessions,
             every_frame=every_frame,
-            aside=create_aside(every_frame=every_frame),
+            aside=aside or create_aside(every_frame=every_frame),
             services=services,
         )
         self._steps: dict[str, Step] = {}
@@ -125,6 +129,23 @@ class Pipeline:
             step.run(state)
             step.reset()
         self.is_ready = True
+
+    def prepare_changes(self, width: int, height: int, token: Token) -> None:
+        """Make ready the steps of `token` that there were none of so far; may take seconds.
+
+        From any thread but the frames': those that run are left alone, and follow by themselves.
+
+        Raises:
+            LivefuseError: what is asked for cannot be had.
+        """
+        state = FrameState(create_frame(width, height), token, is_trial=True)
+        for name in token.operations:
+            if name not in self._steps:
+                step = STEPS[name](self._context)
+                step.prepare(token)
+                step.run(state)
+                step.reset()
+                self._steps[name] = step
 
     def describe_networks(self) -> dict[str, Any]:
         """Return where networks run, and the other figures of the sessions that jobs share."""
@@ -162,9 +183,11 @@ class Pipeline:
             state.token = state.token.update_state(
                 load.change, at=self._clock.epoch_s(), reason=load.reason
             )
-        if token.operations:
+        if token.operations or token.parameters.cover_all:
             state.error = _fill_planes(frame)
-        if token.operations and not self.is_ready:
+        if token.parameters.cover_all:
+            state.cover_reason = ASKED
+        elif token.operations and not self.is_ready:
             state.cover_reason = LOADING
         if load.rung.cover_only and token.operations:
             state.cover_reason = state.cover_reason or OVERLOAD
@@ -222,6 +245,7 @@ class Pipeline:
             error=state.error,
             covers=state.covers,
             spared=frozenset(state.spared),
+            rung=state.rung.name,
         )
 
     def _must_cover(self, state: FrameState) -> bool:
@@ -232,6 +256,8 @@ class Pipeline:
         is_untreated = bool(state.error) or state.cover_reason in _LEFT_OUT
         hiding = HIDING if is_untreated else COVERING
         hides = not hiding.isdisjoint(state.token.operations)
+        if state.cover_reason == ASKED:
+            return True
         if state.cover_reason == LOADING:
             return hides or self._context.config.pipeline.while_loading != "pass"
         return hides and bool(state.cover_reason)

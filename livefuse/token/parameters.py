@@ -29,7 +29,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     `on_failure`: what becomes of a frame that a step failed on. skip: it is covered (or left out)
     and the next one goes on; hold: the last good picture is shown instead; alert: as skip, and the
     failure is told. A job that hides faces never shows the frame itself, and later frames are not
-    touched by any of them. `beautify` are amounts, -1 to 1, or colours, by parameter name.
+    touched by any of them. `cover_all`: nothing of the picture is to be seen for now. `beautify` are amounts, -1 to 1, or colours, by parameter name.
     """
 
     face_size: Annotated[int, msgspec.Meta(ge=16, le=2048)] = 256
@@ -40,6 +40,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     people: Annotated[tuple[Name, ...], msgspec.Meta(max_length=32)] = ()
     blur_whom: Literal["auto", "all", "chosen", "others"] = "auto"
     on_failure: FailurePolicy = "skip"
+    cover_all: bool = False
     beautify: Annotated[dict[Name, Amount | Word], msgspec.Meta(max_length=64)] = msgspec.field(
         default_factory=FrozenDict
     )

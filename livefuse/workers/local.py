@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Final
 
-from livefuse.errors import JobError
+from livefuse.errors import ConsentError, JobError
 from livefuse.job import Job
+from livefuse.pipeline.effects.avatar import AVATARS, check_avatar, is_avatar
 from livefuse.pipeline.state import Services
 from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from livefuse.clock import Clock
-    from livefuse.config import Config
+    from livefuse.config import Config, ModelsConfig
     from livefuse.frame import Frame
     from livefuse.ring import RingMode
     from livefuse.spec import JobSpec
@@ -39,11 +41,12 @@ class Worker:
         self.clock = clock
         self.jobs: dict[str, Job] = {}
         self._sessions = SessionCache(config.models)
+        self._other_sessions: dict[ModelsConfig, SessionCache] = {}
         self._reader = FaceReader(config, self._sessions)
         self.faces = FaceStore(config.safety, clock, embedder=self._reader.embedder)
 
-    def add_job(self, job_id: str, spec: JobSpec) -> Job:
-        """Check `spec` and return its job, not yet started.
+    def add_job(self, job_id: str, spec: JobSpec, config: Config | None = None) -> Job:
+        """Check `spec` and return its job, not yet started; `config` if it has one of its own.
 
         Raises:
             LivefuseError: the spec cannot be used; nothing was opened.
@@ -51,11 +54,13 @@ class Worker:
         if job_id in self.jobs:
             raise JobError(f"there is a job {job_id!r} already", hint="choose another id")
 
+        config = config or self.config
+        sessions = self._get_sessions(config.models)
         if spec.operations:
-            self._sessions.check_device()
+            sessions.check_device()
         services = Services(
             cover=cover_frame,
-            cover_loading=LOADING_COVERS[self.config.pipeline.while_loading],
+            cover_loading=LOADING_COVERS[config.pipeline.while_loading],
             load_source=self.faces.load_source,
             list_gallery=self.faces.list_gallery,
             is_allowed=self.faces.is_allowed,
@@ -63,16 +68,64 @@ class Worker:
 
         def create_pipeline(mode: RingMode) -> Pipeline:
             return Pipeline(
-                self.config,
-                self._sessions,
+                config,
+                sessions,
                 self.clock,
                 services,
                 every_frame=mode == "every_frame",
             )
 
-        job = Job(job_id, spec, self.config, self.clock, create_pipeline)
+        job = Job(job_id, spec, config, self.clock, create_pipeline)
         self.jobs[job_id] = job
         return job
+
+    def release_job(self, job_id: str) -> None:
+        """Forget a job that is over or was never started; its figures go with it."""
+        self.jobs.pop(job_id, None)
+
+    def check_face(self, face_id: str) -> None:
+        """Refuse a face that may not be shown, before anything is made of it.
+
+        Raises:
+            ConsentError: it is not enrolled, or its consent does not hold.
+            ConfigError: there is no such drawn face.
+        """
+        if is_avatar(face_id):
+            check_avatar(face_id)
+        else:
+            self.faces.check_consent(face_id)
+
+    def take_picture(self, picture: bytes, consent: str = "", name: str = "") -> str:
+        """Return the face id of a picture's file: of one that is enrolled, or enroll it now.
+
+        Raises:
+            RefusedError: it is no picture with exactly one face, or the name is taken.
+            ConsentError: nobody has consented, or no longer.
+            ConfigError: the store cannot be written.
+            ModelError: a network cannot be had.
+        """
+        if consent:
+            return self.faces.enroll(picture, consent, check=self._reader.check, name=name).face_id
+        record = self.faces.find_by_digest(hashlib.sha256(picture).hexdigest())
+        if record is None:
+            raise ConsentError(
+                "nobody has consented that this picture is used",
+                hint="send the consent with it: who, what for, until when",
+            )
+        return self.faces.check_consent(record.face_id).face_id
+
+    @staticmethod
+    def list_avatars() -> tuple[str, ...]:
+        """Return the names of the drawn faces."""
+        return tuple(AVATARS)
+
+    def _get_sessions(self, models: ModelsConfig) -> SessionCache:
+        """Return the sessions that all jobs share that run on the same devices."""
+        if models == self.config.models:
+            return self._sessions
+        if models not in self._other_sessions:
+            self._other_sessions[models] = SessionCache(models)
+        return self._other_sessions[models]
 
     def stop(self, timeout_s: float = 10.0) -> bool:
         """Stop all jobs; True when all are closed within `timeout_s` each."""
