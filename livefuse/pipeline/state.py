@@ -82,7 +82,8 @@ class Outcome:
     `vouched`: every step did its work. `covered_whole`: nothing of the picture can be seen, because
     of `reason` (`loading`, `overload`, `lost_face`, `step_failed`,
     `no_consent`); `error` tells more. `steps`
-    are (name, ms). Inside `covers` (px) nothing of the frame is left.
+    are (name, ms). Inside `covers` (px) nothing of the frame is left. `rung` is the one it was
+    treated on.
     """
 
     token: Token
@@ -94,6 +95,7 @@ class Outcome:
     error: str = ""
     covers: tuple[Ellipse, ...] = field(default=())
     spared: frozenset[str] = frozenset()
+    rung: str = ""
 
 
 class Step(Protocol):
