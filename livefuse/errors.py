@@ -169,6 +169,7 @@ EXIT_CODES: Final[dict[type[BaseException], int]] = {
     JobError: 30,
     ConsentError: 40,
     RefusedError: 41,
+    NotAcceptableError: 42,
     LivefuseError: 1,
 }
 
