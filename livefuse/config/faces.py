@@ -15,6 +15,7 @@ class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     execution_threads: Threads = 2
     while_loading: Literal["blur", "slate", "pass"] = "blur"
     loading_patience_ms: NonNegative = 3000
+    memory_limit_mb: NonNegative = 0
 
 
 class DetectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

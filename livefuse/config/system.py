@@ -22,6 +22,14 @@ class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     cache_folder: str = ""
 
 
+class WatchdogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What breaks in a live job is made anew, and how soon it counts as broken."""
+
+    step_limit_ms: Annotated[int, msgspec.Meta(ge=100)] = 10_000
+    encode_limit_ms: Annotated[int, msgspec.Meta(ge=100)] = 1000
+    max_restarts_per_min: Annotated[int, msgspec.Meta(ge=0, le=60)] = 5
+
+
 class MarkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How generated pictures are marked; that they are cannot be switched off."""
 
