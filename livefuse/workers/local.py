@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from livefuse.errors import ConsentError, JobError
@@ -17,6 +19,7 @@ from livefuse.workers.face_reader import FaceReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Executor
 
     from livefuse.clock import Clock
     from livefuse.config import Config, ModelsConfig
@@ -58,23 +61,6 @@ class Worker:
         sessions = self._get_sessions(config.models)
         if spec.operations:
             sessions.check_device()
-        services = Services(
-            cover=cover_frame,
-            cover_loading=LOADING_COVERS[config.pipeline.while_loading],
-            load_source=self.faces.load_source,
-            list_gallery=self.faces.list_gallery,
-            is_allowed=self.faces.is_allowed,
-        )
-
-        def create_pipeline(mode: RingMode) -> Pipeline:
-            return Pipeline(
-                config,
-                sessions,
-                self.clock,
-                services,
-                every_frame=mode == "every_frame",
-            )
-
         job = Job(job_id, spec, config, self.clock, create_pipeline)
         self.jobs[job_id] = job
         return job
@@ -94,6 +80,21 @@ class Worker:
             check_avatar(face_id)
         else:
             self.faces.check_consent(face_id)
+
+    def find_face(self, name: str) -> str:
+        """Return the id of a face named by id, name, `avatar:NAME`, or by its enrolled picture.
+
+        Raises:
+            ConsentError: nobody of that name, or nobody who has consented.
+        """
+        path = Path(name)
+        with contextlib.suppress(OSError, ValueError):
+            if not name.startswith("avatar:") and path.is_file():
+                digest = hashlib.sha256(path.read_bytes()).hexdigest()
+                record = self.faces.find_by_digest(digest)
+                if record is not None:
+                    return record.face_id
+        return self.faces.resolve(name)
 
     def take_picture(self, picture: bytes, consent: str = "", name: str = "") -> str:
         """Return the face id of a picture's file: of one that is enrolled, or enroll it now.
@@ -126,6 +127,38 @@ class Worker:
         if models not in self._other_sessions:
             self._other_sessions[models] = SessionCache(models)
         return self._other_sessions[models]
+
+    def check_device(self) -> None:
+        """Check that networks can run where the configuration says.
+
+        Raises:
+            ModelError: they cannot.
+        """
+        self._sessions.check_device()
+
+    def create_pipeline(
+        self, mode: RingMode, clock: Clock | None = None, aside: Executor | None = None
+    ) -> Pipeline:
+        """Return a pipeline on what the worker's jobs share, nothing of it loaded yet.
+
+        A replay brings its own `clock` and the place where side work runs; consents are a matter of
+        the worker's clock all the same.
+        """
+        services = Services(
+            cover=cover_frame,
+            cover_loading=LOADING_COVERS[self.config.pipeline.while_loading],
+            load_source=self.faces.load_source,
+            list_gallery=self.faces.list_gallery,
+            is_allowed=self.faces.is_allowed,
+        )
+        return Pipeline(
+            self.config,
+            self._sessions,
+            clock or self.clock,
+            services,
+            every_frame=mode == "every_frame",
+            aside=aside,
+        )
 
     def stop(self, timeout_s: float = 10.0) -> bool:
         """Stop all jobs; True when all are closed within `timeout_s` each."""
