@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -58,9 +59,9 @@ class Worker:
             raise JobError(f"there is a job {job_id!r} already", hint="choose another id")
 
         config = config or self.config
-        sessions = self._get_sessions(config.models)
         if spec.operations:
-            sessions.check_device()
+            self._get_sessions(config.models).check_device()
+        create_pipeline = partial(self.create_pipeline, config=config)
         job = Job(job_id, spec, config, self.clock, create_pipeline)
         self.jobs[job_id] = job
         return job
@@ -128,32 +129,30 @@ class Worker:
             self._other_sessions[models] = SessionCache(models)
         return self._other_sessions[models]
 
-    def check_device(self) -> None:
-        """Check that networks can run where the configuration says.
-
-        Raises:
-            ModelError: they cannot.
-        """
-        self._sessions.check_device()
-
     def create_pipeline(
-        self, mode: RingMode, clock: Clock | None = None, aside: Executor | None = None
+        self,
+        mode: RingMode,
+        clock: Clock | None = None,
+        aside: Executor | None = None,
+        *,
+        config: Config | None = None,
     ) -> Pipeline:
         """Return a pipeline on what the worker's jobs share, nothing of it loaded yet.
 
         A replay brings its own `clock` and the place where side work runs; consents are a matter of
         the worker's clock all the same.
         """
+        config = config or self.config
         services = Services(
             cover=cover_frame,
-            cover_loading=LOADING_COVERS[self.config.pipeline.while_loading],
+            cover_loading=LOADING_COVERS[config.pipeline.while_loading],
             load_source=self.faces.load_source,
             list_gallery=self.faces.list_gallery,
             is_allowed=self.faces.is_allowed,
         )
         return Pipeline(
-            self.config,
-            self._sessions,
+            config,
+            self._get_sessions(config.models),
             clock or self.clock,
             services,
             every_frame=mode == "every_frame",
