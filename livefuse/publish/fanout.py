@@ -141,15 +141,15 @@ class FanOut:
             JobNotFoundError: there is no such output.
         """
         with self._lock:
-            found = [target for target in self._targets if which in (target.id, target.url)]
-            if not found:
+            found = next((t for t in self._targets if which in (t.id, t.url)), None)
+            if found is None:
                 raise JobNotFoundError(
                     f"the job has no output {redact_url(which)}",
                     hint=f"its outputs are {', '.join(t.id for t in self._targets) or 'none'}",
                 )
-            self._targets = tuple(t for t in self._targets if t not in found)
+            self._targets = tuple(target for target in self._targets if target is not found)
             self._closing = [thread for thread in self._closing if thread.is_alive()]
-            self._closing.append(_start_closing(found[0].output, timeout_s))
+            self._closing.append(_start_closing(found.output, timeout_s))
 
     def open(self, streams: StreamsInfo) -> None:
         """Open all outputs, then wait until as many as `publish.start` says have been reached.

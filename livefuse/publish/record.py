@@ -187,29 +187,31 @@ class FileOutput:
         start = 0 if self._lossless else packet.dts
         before = self._packets
         with self._open_file() as file:
-            muxer = open_file_muxer(self._path.suffix.lower(), file, streams)
-            with self._changed:
-                self._began_ns = self._clock.now_ns()
-                self._files += 1
             try:
-                while packet is not None:
-                    muxer.write(replace(packet, pts=packet.pts - start, dts=packet.dts - start))
-                    self._note_written()
-                    packet = self._take()
+                self._fill(file, streams, packet, start)
             except Exception:
-                # What went wrong first is what is told.
-                with contextlib.suppress(Exception):
-                    muxer.close()
                 if self._packets == before:
-                    self._drop_file()
+                    with contextlib.suppress(OSError):
+                        self._path.unlink()  # it got nothing
+                    self._files -= 1
                 raise
-            muxer.close()
 
-    def _drop_file(self) -> None:
-        """Take away a file that got nothing."""
-        self._files -= 1
-        with contextlib.suppress(OSError):
-            self._path.unlink()
+    def _fill(self, file: io.FileIO, streams: StreamsInfo, first: Packet, start: int) -> None:
+        self._began_ns = self._clock.now_ns()
+        self._files += 1
+        muxer = open_file_muxer(self._path.suffix.lower(), file, streams)
+        packet: Packet | None = first
+        try:
+            while packet is not None:
+                muxer.write(replace(packet, pts=packet.pts - start, dts=packet.dts - start))
+                self._note_written()
+                packet = self._take()
+        except Exception:
+            # What went wrong first is what is told.
+            with contextlib.suppress(Exception):
+                muxer.close()
+            raise
+        muxer.close()
 
     def _note_written(self) -> None:
         with self._changed:

@@ -1,10 +1,13 @@
 """What a scraper reads of a job."""
 
+from typing import get_args
+
 import msgspec
 
 from livefuse.clock import ManualClock
 from livefuse.config import ModelsConfig
-from livefuse.metrics import create_metrics, render_metrics
+from livefuse.metrics import OUTPUT_STATES, create_metrics, render_metrics
+from livefuse.publish.base import OutputState
 from livefuse.runtime.session import SessionCache
 from livefuse.telemetry import Telemetry
 from tests.unit.control.figures import make_statistics
@@ -35,3 +38,29 @@ def test_a_job_without_networks_says_nothing_of_them():
     assert "livefuse_networks_fell_back{" not in text
     assert 'livefuse_frames_total{job="main",side="out"} 297.0' in text
     assert 'livefuse_dropped_frames_total{job="main",reason="late"} 3.0' in text
+
+
+def test_each_output_tells_its_state_for_how_long_and_its_losses():
+    output = {
+        "id": "2",
+        "kind": "rtmp",
+        "url": "rtmp://h/app/***",
+        "state": "stalled",
+        "connected": False,
+        "packets": 70,
+        "dropped": 9,
+        "reconnects": 3,
+        "state_s": 12.5,
+    }
+    text = scrape(outputs=[output])
+    labels = 'job="main",kind="rtmp",output="2"'
+    for state in get_args(OutputState):
+        line = f'livefuse_output_state{{{labels},state="{state}",url="rtmp://h/app/***"}}'
+        assert f"{line} {float(state == 'stalled')}" in text
+    where = f'{{{labels},url="rtmp://h/app/***"}}'
+    assert f"livefuse_output_connected{where} 0.0" in text
+    assert f"livefuse_output_state_seconds{where} 12.5" in text
+    assert f"livefuse_output_reconnects_total{where} 3.0" in text
+    assert f"livefuse_output_packets_total{where} 70.0" in text
+    assert f"livefuse_output_dropped_packets_total{where} 9.0" in text
+    assert get_args(OutputState) == OUTPUT_STATES

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
 from livefuse.clock import ManualClock, SystemClock
 from livefuse.config import Config
-from livefuse.errors import ConfigError, PublishConnectError
+from livefuse.errors import ConfigError, JobError, JobNotFoundError, PublishConnectError
 from livefuse.publish import create_output, is_file_url
 from livefuse.publish.base import OutputStatus
 from livefuse.publish.fanout import FanOut
@@ -14,12 +17,13 @@ from livefuse.publish.keyframes import KeyframeRequests
 from livefuse.publish.record import FileOutput
 from livefuse.publish.rtmp import RtmpOutput
 from livefuse.publish.virtualcam import VirtualCameraOutput
-from tests.streams import make_media
+from tests.streams import make_media, read_back
 
 
 class FakeOutput:
-    def __init__(self, *, fails=False):
+    def __init__(self, *, fails=False, closing=None):
         self.fails = fails
+        self.closing = closing
         self.got = []
         self.streams = None
         self.is_closed = False
@@ -33,6 +37,8 @@ class FakeOutput:
             raise RuntimeError("secret://user:word@host broke")
 
     def close(self, timeout_s):
+        if self.closing is not None:
+            self.closing.wait(timeout_s)
         self.is_closed = True
 
     def status(self):
@@ -42,10 +48,10 @@ class FakeOutput:
 def _make(*outputs):
     forced = []
     keyframes = KeyframeRequests(ManualClock(), lambda: forced.append(1))
-    made = dict(enumerate(outputs))
-    fanout = FanOut(lambda url: made[int(url)], {}, keyframes)
+    made = {f"fake:{n}": output for n, output in enumerate(outputs)}
+    fanout = FanOut(made.__getitem__, {}, keyframes)
     for url in made:
-        fanout.add(str(url))
+        fanout.add(url)
     return fanout, forced
 
 
@@ -83,6 +89,96 @@ def test_targets_streams_and_wishes_come_together(tmp_path):
     fanout.close(5)
     assert all(viewer.read() is None for viewer in viewers)
     assert path.stat().st_size > 1000
+
+
+def test_an_output_that_comes_later_starts_with_the_header_and_asks_for_a_keyframe(tmp_path):
+    forced = []
+    fanout = FanOut.create((), Config(), SystemClock(), lambda: forced.append(1), lossless=False)
+    media = make_media(120)
+    fanout.open(media.streams)
+    middle = len(media.packets) // 3
+    for packet in media.packets[:middle]:
+        fanout.send(packet)
+    path = tmp_path / "later.mkv"
+    name = fanout.add(str(path))
+    assert forced == [1]
+    assert [(status.id, status.state) for status in fanout.statuses()] == [(name, "connecting")]
+    for packet in media.packets[middle:]:
+        fanout.send(packet)
+    fanout.remove(name)
+    assert fanout.statuses() == []
+    fanout.close(5)
+    found = read_back(path)
+    assert found.packets[0].is_keyframe
+    assert found.codecs == ["h264", "aac"]
+    assert found.corrupt == 0
+    assert 55 <= len(found.pictures) < 120
+    assert found.pictures[0] == 0, "a recording begins at 0, whenever it was asked for"
+
+
+def test_removing_one_that_hangs_blocks_neither_the_caller_nor_the_others():
+    gate = threading.Event()
+    hangs, good = FakeOutput(closing=gate), FakeOutput()
+    fanout, _ = _make(hangs, good)
+    media = make_media()
+    fanout.open(media.streams)
+    before = time.monotonic()
+    fanout.remove("fake:0", timeout_s=30)
+    assert time.monotonic() - before < 1
+    fanout.send(media.packets[0])
+    assert hangs.got == []
+    assert good.got == media.packets[:1]
+    assert not hangs.is_closed
+    gate.set()
+    fanout.close(5)
+    assert hangs.is_closed
+
+
+def test_outputs_are_named_by_ids_that_stay():
+    fanout, _ = _make(FakeOutput(), FakeOutput(), FakeOutput())
+    fanout.remove("2")
+    assert [status.id for status in fanout.statuses()] == ["1", "3"]
+    with pytest.raises(JobNotFoundError, match="no output") as caught:
+        fanout.remove("2")
+    assert "1, 3" in caught.value.hint
+
+
+def test_what_may_not_be_added_says_why(tmp_path):
+    url = "rtmp://127.0.0.1:1/live/streamkey"
+    fanout = FanOut.create((url,), Config(), SystemClock(), lambda: None, lossless=False)
+    with pytest.raises(JobError, match="already") as caught:
+        fanout.add(url)
+    assert "streamkey" not in str(caught.value)
+    with pytest.raises(ConfigError):
+        fanout.add("rtpm://h/live/k")
+    with pytest.raises(PublishConnectError):
+        fanout.add(str(tmp_path / "no" / "b.mp4"))
+    fanout.close(1)
+    with pytest.raises(JobError, match="over"):
+        fanout.add(str(tmp_path / "b.mp4"))
+
+
+def test_outputs_may_come_and_go_while_packets_are_sent():
+    fanout = FanOut(lambda _url: FakeOutput(), {}, KeyframeRequests(SystemClock(), lambda: None))
+    media = make_media()
+    fanout.open(media.streams)
+    over = threading.Event()
+
+    def come_and_go(number):
+        while not over.is_set():
+            fanout.remove(fanout.add(f"{number}:{time.monotonic_ns()}"))
+
+    threads = [threading.Thread(target=come_and_go, args=(n,), daemon=True) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for packet in media.packets * 3:
+        fanout.send(packet)
+        fanout.statuses()
+    over.set()
+    for thread in threads:
+        thread.join(5)
+    fanout.close(5)
+    assert fanout.statuses() == []
 
 
 def test_what_goes_as_fast_as_it_can_has_no_streams_to_watch(tmp_path):

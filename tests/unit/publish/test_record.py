@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import threading
+import time
 
 import pytest
 
+from livefuse.clock import NS_PER_S, ManualClock
 from livefuse.config import RecordConfig
 from livefuse.errors import ConfigError, PublishConnectError
 from livefuse.packet import Packet
-from livefuse.publish import record
+from livefuse.publish import record, record_file
 from livefuse.publish.base import FILE_SUFFIXES
 from livefuse.publish.record import FileOutput
-from livefuse.publish.record_file import check_writable, lock_file
+from livefuse.publish.record_file import check_writable, has_room, lock_file
 from tests.streams import FPS, make_media, read_back
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def _write(path, media, packets=None, *, lossless=True, config=None):
@@ -152,6 +162,128 @@ def test_a_full_disc_is_told_and_blocks_nobody(tmp_path, suffix, monkeypatch):
     assert status.state == "refused"
     assert "No space left on device" in status.error
     assert status.dropped > 0
+
+
+class FillingDisc:
+    """The disk under all files of the test: full while `is_full`."""
+
+    def __init__(self, monkeypatch):
+        self.is_full = False
+        monkeypatch.setattr(record_file.WholeFile, "write", self._make_write())
+        monkeypatch.setattr(record, "has_room", lambda _path: not self.is_full)
+        monkeypatch.setattr(record, "_RETRY_MIN_MS", 10)
+        monkeypatch.setattr(record, "_RETRY_MAX_MS", 20)
+
+    def _make_write(self):
+        def write(file, data):
+            if self.is_full:
+                raise OSError(28, "No space left on device")
+            return io.FileIO.write(file, data)
+
+        return write
+
+
+@pytest.mark.parametrize("suffix", FILE_SUFFIXES)
+def test_a_live_recording_goes_on_in_another_file_when_there_is_room_again(
+    tmp_path, suffix, monkeypatch
+):
+    disc = FillingDisc(monkeypatch)
+    media = make_media(120)
+    output = FileOutput(tmp_path / f"out{suffix}", RecordConfig())
+    output.open(media.streams)
+    early = [p for p in media.packets if p.dts < 2 * 90_000]
+    _send_all(output, early)
+    wait_for(lambda: output.status().packets == len(early))
+    disc.is_full = True
+    _send_all(output, [p for p in media.packets if p.dts >= 2 * 90_000])
+    wait_for(lambda: output.status().state == "refused")
+    assert "No space left on device" in output.status().error
+    dropped = output.status().dropped
+    _send_all(output, media.packets[:5])
+    assert output.status().dropped == dropped + 5, "drop rather than buffer"
+    disc.is_full = False
+    wait_for(lambda: output.status().url.endswith(f"out-2{suffix}"))
+    _send_all(output, media.packets)
+    output.close(5)
+    status = output.status()
+    assert (status.state, status.error, status.reconnects) == ("closed", "", 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"out-2{suffix}", f"out{suffix}"]
+    second = read_back(tmp_path / f"out-2{suffix}")
+    assert second.packets[0].is_keyframe
+    assert len(second.pictures) == 120
+    first = read_back(tmp_path / f"out{suffix}")
+    assert len(first.pictures) >= 40
+
+
+def test_a_disk_that_was_full_from_the_start_gets_the_first_name(tmp_path, monkeypatch):
+    disc = FillingDisc(monkeypatch)
+    disc.is_full = True
+    media = make_media()
+    output = FileOutput(tmp_path / "out.flv", RecordConfig())
+    output.open(media.streams)
+    _send_all(output, media.packets)
+    wait_for(lambda: output.status().state == "refused")
+    assert list(tmp_path.iterdir()) == [], "a file that got nothing is taken away"
+    disc.is_full = False
+    wait_for(lambda: not output._has_failed)
+    _send_all(output, media.packets)
+    output.close(5)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.flv"]
+    assert output.status().packets == len(media.packets)
+
+
+def test_room_is_tried_by_writing(tmp_path):
+    assert has_room(tmp_path / "out.mkv")
+    assert list(tmp_path.iterdir()) == []
+    assert not has_room(tmp_path / "gone" / "out.mkv")
+
+
+def test_a_write_is_whole_or_an_error(tmp_path):
+    """A disk that is nearly full takes a part of what it is given, and says so only by a count."""
+
+    class Stingy(io.FileIO):
+        def write(self, data):
+            return super().write(bytes(data)[:3])
+
+    class StingyFile(record_file.WholeFile, Stingy):
+        """Its writes go through both."""
+
+    with StingyFile(tmp_path / "x", "x") as file:
+        assert file.write(b"0123456789") == 10
+    assert (tmp_path / "x").read_bytes() == b"0123456789"
+
+
+def test_a_disk_that_hangs_is_called_stalled(tmp_path, monkeypatch):
+    go_on = threading.Event()
+
+    class HangingDisk:
+        def write(self, packet):
+            go_on.wait(20)
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(record, "open_file_muxer", lambda *_: HangingDisk())
+    clock = ManualClock()
+    output = FileOutput(tmp_path / "out.mkv", RecordConfig(), clock=clock)
+    media = make_media()
+    output.open(media.streams)
+    output.send(media.video[0])
+    wait_for(lambda: not len(output._queue))
+    go_on.set()
+    wait_for(lambda: output.status().state == "live")
+    go_on.clear()
+    _send_all(output, media.video[1:10])
+    clock.advance(6 * NS_PER_S)
+    status = output.status()
+    assert (status.state, status.connected) == ("stalled", False)
+    assert "out.mkv takes no more data (for 5 s)" in status.error
+    clock.advance(2 * NS_PER_S)
+    assert output.status().state_s == 2.0
+    go_on.set()
+    wait_for(lambda: output.status().state == "live")
+    assert output.status().error == ""
+    output.close(5)
 
 
 def test_a_lossless_file_makes_its_sender_wait(tmp_path, monkeypatch):

@@ -9,7 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from livefuse.clock import NS_PER_S, ManualClock
 from livefuse.frame import create_frame
+from livefuse.publish.backoff import Backoff
 from livefuse.publish.virtualcam import VirtualCameraOutput
 
 
@@ -86,6 +88,69 @@ def test_a_slow_camera_gets_the_newest_and_nobody_waits():
     assert [int(f[0]) for f in camera.frames] == [0, 29]
     assert output.status().dropped == 28
     output.close(2)
+
+
+def test_a_camera_that_hangs_is_called_stalled_until_it_goes_on():
+    """(C04) What waits is one picture, however long it lasts."""
+    gate, clock = threading.Event(), ManualClock()
+    camera = FakeCamera(gate)
+    module = SimpleNamespace(Camera=camera, PixelFormat=SimpleNamespace(I420="I420"))
+    output = VirtualCameraOutput("", lambda: module, clock=clock)
+    frame = create_frame(64, 32)
+    output.show(frame)
+    _wait(lambda: output.status().state == "live")
+    clock.advance(3 * NS_PER_S)
+    for _ in range(5):
+        output.show(frame)
+    assert output.status().state == "stalled"
+    assert "takes no more pictures" in output.status().error
+    gate.set()
+    _wait(lambda: output.status().state == "live")
+    assert output.status().error == ""
+    output.close(2)
+
+
+def test_a_camera_that_goes_away_is_looked_for_again():
+    gate = threading.Event()
+    gate.set()
+
+    class Unplugged(FakeCamera):
+        is_gone = False
+
+        def send(self, frame):
+            if self.is_gone:
+                raise RuntimeError("device closed")
+            super().send(frame)
+
+        def __call__(self, **options):
+            if self.is_gone:
+                raise RuntimeError("No v4l2 loopback device found")
+            return super().__call__(**options)
+
+    camera = Unplugged(gate)
+    module = SimpleNamespace(Camera=camera, PixelFormat=SimpleNamespace(I420="I420"))
+    output = VirtualCameraOutput("", lambda: module, backoff=Backoff(10, 20))
+    frame = create_frame(64, 32)
+    output.show(frame)
+    _wait(lambda: camera.frames)
+    camera.is_gone = True
+
+    def show_until(condition):
+        def check():
+            output.show(frame)
+            return condition()
+
+        _wait(check)
+
+    show_until(lambda: "looked for again" in output.status().error)
+    show_until(lambda: "v4l2loopback" in output.status().error)
+    assert not output.status().connected
+    camera.is_gone = False
+    show_until(lambda: output.status().state == "live")
+    assert output.status().reconnects == 1
+    assert output.status().error == ""
+    output.close(2)
+    assert output.status().state == "closed"
 
 
 def _raise(error):
