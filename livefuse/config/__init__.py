@@ -40,6 +40,7 @@ from livefuse.config.media import (
 )
 from livefuse.config.system import MarkConfig, ModelsConfig, SafetyConfig, WatchdogConfig
 from livefuse.config.values import Mode
+from livefuse.config.webrtc import IceServer, WebRtcConfig
 from livefuse.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ __all__ = [
     "GovernorConfig",
     "HoldConfig",
     "HttpConfig",
+    "IceServer",
     "IdentifyConfig",
     "IngestConfig",
     "LogConfig",
@@ -77,6 +79,7 @@ __all__ = [
     "SwapConfig",
     "TrackConfig",
     "WatchdogConfig",
+    "WebRtcConfig",
     "load_config",
 ]
 
@@ -108,6 +111,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rtmp: RtmpConfig = RtmpConfig()
     record: RecordConfig = RecordConfig()
     http: HttpConfig = HttpConfig()
+    webrtc: WebRtcConfig = WebRtcConfig()
     models: ModelsConfig = ModelsConfig()
     safety: SafetyConfig = SafetyConfig()
     log: LogConfig = LogConfig()
