@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from livefuse.control.api.server import bind_listener
 from livefuse.control.console import make_one_line
 from livefuse.control.doctor_check import Check, Level
 from livefuse.control.doctor_packages import check_packages
-from livefuse.control.http import bind_listener
 from livefuse.errors import LivefuseError
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from livefuse.clock import SystemClock
 from livefuse.control.background import call_in_thread, catch_signals
 from livefuse.control.console import complain, say
 from livefuse.control.figures import merge_last, write_atomically
+from livefuse.control.jobs import JobManager
 from livefuse.control.outputs import OutputWatch, explain_lost_files, is_all_lost
 from livefuse.control.panel import REFRESH_S, Reporter, create_reporter, format_end
 from livefuse.redact import redact_text
@@ -22,7 +23,7 @@ from livefuse.telemetry import set_up_logging
 from livefuse.workers.local import Worker
 
 if TYPE_CHECKING:
-    from livefuse.control.http import HttpServer
+    from livefuse.control.api.server import ApiServer
     from livefuse.control.requests import RunRequest
     from livefuse.job import Job
     from livefuse.telemetry import Statistics
@@ -50,8 +51,8 @@ class _Session:
     def __init__(self, request: RunRequest) -> None:
         self._request = request
         self._config = request.config
-        self._worker = Worker(request.config, SystemClock())
-        self._server: HttpServer | None = None
+        self._manager = JobManager(Worker(request.config, SystemClock()))
+        self._server: ApiServer | None = None
 
     async def run(self) -> None:
         spec = JobSpec(
@@ -62,21 +63,28 @@ class _Session:
             source_face=self._request.source_face,
             parameters=self._request.parameters,
         )
-        job = self._worker.add_job(JOB_ID, spec)
+        self._manager.create(JOB_ID)
+        self._manager.submit_spec(JOB_ID, spec)
         with catch_signals() as stop:
-            if self._config.http.enabled and job.live:
-                from livefuse.control.http import HttpServer  # noqa: PLC0415 - slow to load
-
-                self._server = HttpServer(self._config.http, self._worker.jobs)
-                await self._server.start()
+            if self._config.http.enabled and spec.choose_mode() == "live":
+                await self._serve()
             try:
-                await self._run_job(job, stop)
+                await self._run_job(stop)
             finally:
                 if self._server is not None:
                     await self._server.close()
+                await call_in_thread("stop-others", self._manager.stop_all)
 
-    async def _run_job(self, job: Job, stop: asyncio.Future[str]) -> None:
-        job.start()
+    async def _serve(self) -> None:
+        from livefuse.control.api.key import load_key  # noqa: PLC0415 - slow to load
+        from livefuse.control.api.server import ApiServer  # noqa: PLC0415 - slow to load
+
+        key = load_key(self._config) if self._config.http.require_key else ""
+        self._server = ApiServer(self._config, self._manager, key)
+        await self._server.start()
+
+    async def _run_job(self, stop: asyncio.Future[str]) -> None:
+        job = self._manager.start(JOB_ID)
         started = call_in_thread("start", job.wait_started)
         last: Statistics | None = None
         try:
@@ -133,8 +141,13 @@ class _Session:
         """Return what to paste where, without secrets."""
         lines = [str(text) for o in job.statistics().outputs if (text := o.get("watch"))]
         if self._server is not None:
-            flv = f"{self._server.base_url}/jobs/{JOB_ID}/live.flv"
-            lines += [f"{flv}  (OBS media source, VLC)", f"ffplay -fflags nobuffer {flv}"]
+            flv = self._server.get_url(f"/v1/jobs/{JOB_ID}/live.flv")
+            page = self._server.get_url("/")
+            lines += [
+                f"{page}  (in a browser)",
+                f"{flv}  (OBS media source, VLC)",
+                f"ffplay -fflags nobuffer '{flv}'",
+            ]
         return lines
 
     def _announce(self, watch: list[str]) -> None:

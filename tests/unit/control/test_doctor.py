@@ -7,7 +7,7 @@ import msgspec
 
 from livefuse.config import Config, HttpConfig, ModelsConfig
 from livefuse.control.doctor import Check, examine, format_check
-from livefuse.control.http import bind_listener
+from livefuse.control.api.server import bind_listener
 
 ANY_PORT = Config(http=HttpConfig(port=0))
 

@@ -1,0 +1,80 @@
+"""Reading what a request brings, and answering."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from livefuse.control.api.problems import NO_STORE
+from livefuse.errors import ConfigError, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T = TypeVar("T")
+JSON_TYPES: Final = frozenset({"application/json", "application/merge-patch+json"})
+_MAX_JSON_BYTES: Final = 64 * 1024
+
+
+async def read_json(request: web.Request, kind: type[T]) -> T:
+    """Return the body as a checked value of `kind`; an empty body is an empty object.
+
+    Raises:
+        ConfigError: it is not JSON, or not of this kind; the sentence says where.
+        HTTPUnsupportedMediaType, HTTPRequestEntityTooLarge: as they say.
+    """
+    data = await read_bytes(request, JSON_TYPES, _MAX_JSON_BYTES) or b"{}"
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"the body cannot be used ({error})", hint="/v1/openapi.json tells what fits"
+        ) from None
+    except RecursionError:
+        raise ConfigError("the body is nested too deeply", hint="send less") from None
+
+
+async def read_bytes(request: web.Request, types: frozenset[str], limit_bytes: int) -> bytes:
+    """Return the body, at most `limit_bytes`, of one of the media types `types`.
+
+    Raises:
+        HTTPUnsupportedMediaType, HTTPRequestEntityTooLarge: as they say.
+    """
+    if request.can_read_body and request.content_type not in types:
+        raise web.HTTPUnsupportedMediaType(text=f"send one of {', '.join(sorted(types))}")
+    if (request.content_length or 0) > limit_bytes:
+        raise web.HTTPRequestEntityTooLarge(limit_bytes, request.content_length or 0)
+    data = bytearray()
+    async for chunk in request.content.iter_chunked(64 * 1024):
+        data += chunk
+        if len(data) > limit_bytes:
+            raise web.HTTPRequestEntityTooLarge(limit_bytes, len(data))
+    return bytes(data)
+
+
+def read_text(data: bytes) -> str:
+    """Return `data` as text.
+
+    Raises:
+        RefusedError: it is not UTF-8.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise RefusedError("the body is no text", hint="send UTF-8") from None
+
+
+def answer(
+    value: Any,  # noqa: ANN401 - whatever msgspec can encode
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> web.Response:
+    """Return `value` as JSON."""
+    return web.Response(
+        status=status,
+        body=msgspec.json.encode(value),
+        content_type="application/json",
+        headers={**NO_STORE, **(headers or {})},
+    )

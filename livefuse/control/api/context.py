@@ -1,0 +1,68 @@
+"""What every handler is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from livefuse.control.background import call_in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from prometheus_client import CollectorRegistry
+
+    from livefuse.config import Config
+    from livefuse.control.jobs import JobManager, ManagedJob
+    from livefuse.job import Job
+
+    T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Api:
+    """The worker's jobs, and what is shared by all requests. Used on the control loop.
+
+    `players` counts those who take a stream or events now.
+    """
+
+    manager: JobManager
+    config: Config
+    metrics: CollectorRegistry
+    players: int = 0
+    watchers: int = 0
+    catalogue: bytes = b""
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def get_managed(self, request: web.Request) -> ManagedJob:
+        """Return the job that the path names.
+
+        Raises:
+            JobNotFoundError: there is none.
+        """
+        return self.manager.get(request.match_info["id"])
+
+    def get_job(self, request: web.Request) -> Job:
+        """Return the running job that the path names.
+
+        Raises:
+            JobNotFoundError: there is none.
+            JobError: it is not running.
+        """
+        return self.manager.get_running(request.match_info["id"])
+
+    @staticmethod
+    async def run(name: str, function: Callable[[], T]) -> T:
+        """Do what takes time in a thread of its own."""
+        return await call_in_thread(name, function)
+
+
+API_KEY: web.AppKey[Api] = web.AppKey("api", Api)
+
+
+def get_api(request: web.Request) -> Api:
+    """Return the context of the application that `request` came to."""
+    return request.app[API_KEY]

@@ -1,0 +1,65 @@
+"""The figures of a job as server-sent events, a few times a second."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from aiohttp import web
+
+from livefuse.control.api.context import get_api
+from livefuse.control.api.problems import NO_STORE
+from livefuse.errors import JobCapacityError, JobError
+
+if TYPE_CHECKING:
+    from livefuse.job import Job
+
+MAX_HZ: Final = 5.0
+_DEFAULT_HZ: Final = 2.0
+_WRITE_TIMEOUT_S: Final = 10.0
+_MAX_WATCHERS: Final = 16
+
+
+async def stream_events(request: web.Request) -> web.StreamResponse:
+    """Send `status` events until the job ends, then `end`; `?hz=` asks for up to 5 a second."""
+    api = get_api(request)
+    managed = api.get_managed(request)
+    if managed.job is None:
+        raise JobError(f"the job {managed.job_id} has not been started", hint="start it first")
+    if api.watchers >= _MAX_WATCHERS:
+        raise JobCapacityError(f"{_MAX_WATCHERS} pages are watching", hint="close one")
+    response = web.StreamResponse(headers={**NO_STORE, "Content-Type": "text/event-stream"})
+    response.force_close()
+    api.watchers += 1
+    try:
+        await response.prepare(request)
+        await _send_until_end(response, managed.job, _read_period_s(request))
+    except (ConnectionError, TimeoutError):
+        pass  # whoever watched has gone
+    finally:
+        api.watchers -= 1
+    return response
+
+
+async def _send_until_end(response: web.StreamResponse, job: Job, period_s: float) -> None:
+    while True:
+        is_over = job.wait(0)
+        await _send(response, "status", msgspec.json.encode(job.statistics()))
+        if is_over:
+            await _send(response, "end", b"{}")
+            return
+        await asyncio.sleep(period_s)
+
+
+async def _send(response: web.StreamResponse, event: str, data: bytes) -> None:
+    async with asyncio.timeout(_WRITE_TIMEOUT_S):
+        await response.write(f"event: {event}\n".encode() + b"data: " + data + b"\n\n")
+
+
+def _read_period_s(request: web.Request) -> float:
+    try:
+        hz = float(request.query.get("hz", _DEFAULT_HZ))
+    except ValueError:
+        hz = _DEFAULT_HZ
+    return 1 / min(max(hz, 0.1), MAX_HZ)

@@ -1,0 +1,50 @@
+"""The key that opens the API: made once, kept in a private file, the same from start to start."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from livefuse.errors import ConfigError
+from livefuse.safety.folder import find_safety_folder, make_private_folder, write_private
+
+if TYPE_CHECKING:
+    from livefuse.config import Config
+
+_FILE: Final = "api.key"
+_BYTES: Final = 24
+_SHORTEST: Final = 16
+
+
+def load_key(config: Config) -> str:
+    """Return the key, making one on the first start.
+
+    Raises:
+        ConfigError: the file cannot be read or written, or holds no key.
+    """
+    path = Path(config.http.key_file).expanduser() if config.http.key_file else None
+    if path is None:
+        folder = find_safety_folder(config.safety)
+        path = folder / _FILE
+        if not path.exists():
+            make_private_folder(folder)
+            write_private(path, f"{secrets.token_urlsafe(_BYTES)}\n".encode())
+    try:
+        key = path.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise ConfigError(
+            f"the key file {path} cannot be read ({reason})", hint="check http.key_file"
+        ) from None
+    if len(key) < _SHORTEST or not key.isprintable() or " " in key:
+        raise ConfigError(
+            f"{path} holds no key", hint=f"put {_SHORTEST} letters and digits or more into it"
+        )
+    return key
+
+
+def is_same_key(given: str, key: str) -> bool:
+    """Compare in constant time."""
+    return hmac.compare_digest(given.encode(), key.encode())

@@ -1,0 +1,113 @@
+"""Listens, and puts the routes together into an application. Runs on the control loop."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+
+from livefuse.control.api.body import answer
+from livefuse.control.api.context import API_KEY, Api
+from livefuse.control.api.guard import create_guard
+from livefuse.control.api.page import show_file, show_page
+from livefuse.control.api.problems import explain_errors
+from livefuse.control.api.routes import ROUTES
+from livefuse.errors import ConfigError
+from livefuse.metrics import create_metrics
+
+if TYPE_CHECKING:
+    from livefuse.config import Config
+    from livefuse.control.jobs import JobManager
+
+_PORTS_TRIED: Final = 20
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+
+
+class ApiServer:
+    """Serves the jobs of one worker on the running loop; with an empty `key` to everybody."""
+
+    def __init__(self, config: Config, manager: JobManager, key: str) -> None:
+        self._config = config.http
+        self.key = key
+        self._api = Api(manager, config, create_metrics(manager.list_measured))
+        self._runner: web.AppRunner | None = None
+        self.port = 0
+
+    @property
+    def base_url(self) -> str:
+        """The address as this machine reaches it."""
+        host = _EVERYWHERE.get(self._config.host, self._config.host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def get_url(self, path: str) -> str:
+        """Return the whole address of `path`, with the key."""
+        return f"{self.base_url}{path}" + (f"?key={self.key}" if self.key else "")
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ConfigError: the address cannot be listened on.
+        """
+        listener = bind_listener(self._config.host, self._config.port)
+        self.port = listener.getsockname()[1]
+        self._runner = web.AppRunner(
+            create_application(self._api, self._config.host, self.key),
+            access_log=None,
+            handler_cancellation=True,
+            shutdown_timeout=1.0,
+        )
+        await self._runner.setup()
+        await web.SockSite(self._runner, listener).start()
+
+    async def close(self) -> None:
+        """Send players away and stop listening."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+
+def create_application(api: Api, host: str, key: str) -> web.Application:
+    """Return the application with all routes, for `host`, opened by `key`."""
+    app = web.Application(middlewares=[explain_errors, create_guard(host, key)])
+    app[API_KEY] = api
+    app.router.add_get("/", show_page)
+    app.router.add_get("/web/{path:.+}", show_file)
+    app.router.add_get("/v1/openapi.json", _show_description)
+    for route in ROUTES:
+        app.router.add_route(route.method, route.path, route.handler)
+    return app
+
+
+async def _show_description(_request: web.Request) -> web.Response:
+    from livefuse.control.api.openapi import create_description  # noqa: PLC0415 - rarely asked for
+
+    return answer(create_description())
+
+
+def bind_listener(host: str, port: int) -> socket.socket:
+    """Return a listening socket at `port`, or at the next free one after it.
+
+    Raises:
+        ConfigError: the address is not this machine's, or the port is not allowed.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    ports = range(port, min(port + _PORTS_TRIED, 65536)) if port else range(1)
+    for candidate in ports:
+        try:
+            return socket.create_server((host, candidate), family=family)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                continue
+            # asyncio's words for people who read code stand in brackets behind the system's.
+            reason = (error.strerror or "not possible").partition(" (while")[0]
+            raise ConfigError(
+                f"cannot listen on {host}:{candidate} ({reason})",
+                hint="set http.host and http.port to an address of this machine",
+            ) from None
+    raise ConfigError(
+        f"ports {ports.start} to {ports.stop - 1} of {host} are all taken",
+        hint="set http.port to a free one, or 0 for any",
+    )

@@ -1,0 +1,41 @@
+"""The face that a running job shows: another one, while the stream goes on (C17)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from livefuse.control.api.body import answer, read_bytes, read_json
+from livefuse.control.api.context import get_api
+from livefuse.control.api.views import FaceChoice, FaceView
+from livefuse.control.changes import change_token
+from livefuse.safety.picture import MAX_PICTURE_BYTES
+from livefuse.safety.records import AVATAR_PREFIX
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/webp"})
+
+
+async def set_source_face(request: web.Request) -> web.Response:
+    """Show another face: one that is there, or a picture that comes with its consent."""
+    api = get_api(request)
+    job_id = api.get_job(request).job_id
+    if request.content_type in PICTURE_TYPES:
+        picture = await read_bytes(request, PICTURE_TYPES, MAX_PICTURE_BYTES)
+        consent, name = request.query.get("consent", ""), request.query.get("name", "")
+        worker = api.manager.worker
+        face_id = await api.run("enroll", lambda: worker.take_picture(picture, consent, name))
+    else:
+        choice = await read_json(request, FaceChoice)
+        face_id = await api.run("face", lambda: api.manager.worker.find_face(choice.face))
+    patch = {"source_face": face_id}
+    await api.run("patch", lambda: change_token(api.manager, job_id, patch))
+    return answer(create_face_view(face_id, request.query.get("name", "")))
+
+
+def create_face_view(face_id: str, name: str) -> FaceView:
+    """Return a face as it is listed."""
+    if face_id.startswith(AVATAR_PREFIX):
+        return FaceView(face_id, face_id.removeprefix(AVATAR_PREFIX), "drawn")
+    return FaceView(face_id, name or face_id, "person")

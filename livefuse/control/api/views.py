@@ -1,0 +1,167 @@
+"""What goes over the API, as types: the OpenAPI description is made from them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from livefuse.config import Mode
+from livefuse.publish.base import OutputStatus
+from livefuse.telemetry import Statistics
+from livefuse.token import Parameters
+
+JobPhase = Literal["draft", "submitted", "running", "stopped", "failed"]
+JobId = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2048)]
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a job is to do. `operations` left out: what `source_face` and `look` need."""
+
+    source: Url
+    targets: Annotated[tuple[Url, ...], msgspec.Meta(max_length=16)] = ()
+    operations: Annotated[tuple[str, ...], msgspec.Meta(max_length=16)] | None = None
+    source_face: Annotated[str, msgspec.Meta(max_length=128)] = ""
+    look: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    parameters: Parameters = Parameters()
+    mode: Mode = "auto"
+
+
+class NewJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A job to be made: a draft; with `spec` submitted; with `start` started too."""
+
+    id: JobId | None = None
+    spec: Spec | None = None
+    start: bool = False
+
+
+class SpecView(msgspec.Struct, frozen=True, kw_only=True):
+    """A spec as it may be shown: no passwords, no stream keys."""
+
+    source: str
+    targets: tuple[str, ...]
+    operations: tuple[str, ...]
+    source_face: str
+    parameters: Parameters
+    mode: str
+
+
+class Links(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the parts of a job are, as paths."""
+
+    flv: str
+    ts: str
+    snapshot: str
+    whip: str
+    whep: str
+    events: str
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """A job. `error` is the sentence it failed with."""
+
+    id: str
+    state: JobPhase
+    error: str
+    spec: SpecView | None
+    statistics: Statistics | None
+    links: Links
+
+
+class JobList(msgspec.Struct, frozen=True):
+    """All jobs of this worker."""
+
+    jobs: list[JobView]
+
+
+class OutputView(OutputStatus, frozen=True, kw_only=True):
+    """An output with its id."""
+
+    id: str
+
+
+class OutputList(msgspec.Struct, frozen=True):
+    """The outputs of a job."""
+
+    outputs: list[OutputView]
+
+
+class NewOutput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A target to be added."""
+
+    url: Url
+
+
+class FaceChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A face that is there: `avatar:NAME`, an enrolled one's id or name."""
+
+    face: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+
+
+class FaceView(msgspec.Struct, frozen=True):
+    """A face that can be shown."""
+
+    id: str
+    name: str
+    kind: Literal["drawn", "person"]
+
+
+class OperationView(msgspec.Struct, frozen=True):
+    """An operation: what must stand before it."""
+
+    name: str
+    needs: list[str]
+
+
+class AmountView(msgspec.Struct, frozen=True, kw_only=True):
+    """One amount of beautify; a colour has no range."""
+
+    name: str
+    chinese: str
+    kind: str
+    text: str
+    low: float
+    high: float
+    default: float | str
+
+
+class LookView(msgspec.Struct, frozen=True):
+    """A look and the amounts it is made of."""
+
+    name: str
+    title: str
+    chinese: str
+    text: str
+    parameters: dict[str, float | str]
+
+
+class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that can be asked for. `parameters` is a JSON Schema."""
+
+    version: str
+    operations: list[OperationView]
+    parameters: dict[str, Any]
+    beautify: list[AmountView]
+    looks: list[LookView]
+    faces: list[FaceView]
+
+
+class RecordingRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nothing can be chosen yet: the recording goes into the folder of recordings."""
+
+
+class RecordingView(msgspec.Struct, frozen=True):
+    """Where the last seconds of the input have been written."""
+
+    path: str
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Problem details (RFC 9457): what happened, and in `hint` what to do."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    hint: str = ""

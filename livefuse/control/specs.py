@@ -1,0 +1,157 @@
+"""What a job is asked to do, as it comes from outside: from the API, and from Python's job_args."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from livefuse.beauty import check_beautify
+from livefuse.control.requests import Wish, choose_operations
+from livefuse.errors import ConfigError, RefusedError
+from livefuse.spec import JobSpec
+from livefuse.token import NEEDS, OPERATIONS, check_operations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from livefuse.config import BeautifyConfig, Config
+    from livefuse.control.api.views import Spec
+    from livefuse.token import Parameters
+
+# What other programs call the operations, in job_args["processors"].
+PROCESSORS: Final = {
+    "face_detector": "detect",
+    "face_landmarker": "align",
+    "face_aligner": "align",
+    "face_recognizer": "identify",
+    "face_identifier": "identify",
+    "background_remover": "background",
+    "face_swapper": "swap",
+    "face_reenactor": "puppet",
+    "face_beautifier": "beautify",
+    "face_enhancer": "enhance",
+    "face_blurrer": "blur",
+}
+_PROVIDERS: Final = {
+    "cpuexecutionprovider": "cpu",
+    "cudaexecutionprovider": "cuda",
+    "tensorrtexecutionprovider": "tensorrt",
+}
+
+
+class JobArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of `job_manager.submit_job`.
+
+    `source_paths`: the picture of an enrolled face, its id or name, or `avatar:NAME`; at most one.
+    `processors` may also be the names of operations. `execution_providers`: the first one counts.
+    """
+
+    target_path: str
+    output_path: str | list[str] = ""
+    source_paths: list[str] = []
+    processors: list[str] = ["face_detector", "face_blurrer"]
+    execution_threads: int | None = None
+    execution_providers: list[str] = []
+    parameters: dict[str, Any] = {}
+
+
+def create_spec(spec: Spec, config: BeautifyConfig, resolve_face: Callable[[str], str]) -> JobSpec:
+    """Return the job spec that the API's `spec` describes, its operations chosen and checked.
+
+    Raises:
+        TokenError: operations, parameters or the look are unknown or do not fit.
+        ConsentError: the source face is not enrolled.
+    """
+    parameters = add_look(spec.look, spec.parameters, config)
+    names = None if spec.operations is None else ",".join(spec.operations) or "none"
+    wish = Wish(names, spec.source_face, spec.look)
+    return JobSpec(
+        source=spec.source.strip(),
+        targets=tuple(target.strip() for target in spec.targets),
+        operations=choose_operations(wish, parameters),
+        mode=spec.mode,
+        source_face=resolve_face(spec.source_face) if spec.source_face else "",
+        parameters=parameters,
+    )
+
+
+def add_look(look: str, parameters: Parameters, config: BeautifyConfig) -> Parameters:
+    """Return `parameters` with the amounts of `look` beneath their own.
+
+    Raises:
+        TokenError, ConfigError: there is no such look, or an amount does not fit.
+    """
+    beautify: dict[str, float | str] = {}
+    if look:
+        from livefuse.looks import load_look  # noqa: PLC0415 - reads files, not for every job
+
+        beautify |= load_look(look, config.looks)
+    beautify |= parameters.beautify
+    return msgspec.structs.replace(parameters, beautify=check_beautify(beautify))
+
+
+def read_job_args(args: Mapping[str, Any]) -> JobArgs:
+    """Return checked job_args.
+
+    Raises:
+        ConfigError: a name is unknown or a value does not fit.
+    """
+    try:
+        return msgspec.convert(dict(args), JobArgs)
+    except msgspec.ValidationError as error:
+        known = ", ".join(JobArgs.__struct_fields__)
+        raise ConfigError(f"job_args: {error}", hint=f"the names are {known}") from None
+
+
+def list_operations(processors: Sequence[str]) -> tuple[str, ...]:
+    """Return the operations that `processors` name, with what they need, in their order.
+
+    Raises:
+        TokenError: one is unknown.
+    """
+    names = [PROCESSORS.get(name, name) for name in processors]
+    for name in names:
+        if name not in OPERATIONS:
+            check_operations([name])
+    wanted = set(names).union(*(NEEDS.get(name, ()) for name in names))
+    return check_operations(sorted(wanted, key=OPERATIONS.__getitem__))
+
+
+def apply_execution(args: JobArgs, config: Config) -> Config:
+    """Return `config` with the threads and the device that `args` ask for.
+
+    Raises:
+        ConfigError: there is no such provider, or no such number of threads.
+    """
+    if args.execution_threads is not None:
+        if args.execution_threads < 1:
+            raise ConfigError("execution_threads is 1 or more", hint="leave it out for the default")
+        pipeline = msgspec.structs.replace(
+            config.pipeline, execution_threads=args.execution_threads
+        )
+        config = msgspec.structs.replace(config, pipeline=pipeline)
+    if args.execution_providers:
+        name = args.execution_providers[0].lower()
+        provider = _PROVIDERS.get(name, name)
+        if provider not in {"auto", *_PROVIDERS.values()}:
+            raise ConfigError(
+                f"unknown execution provider {args.execution_providers[0]!r}",
+                hint=f"choose from auto, {', '.join(_PROVIDERS.values())}",
+            )
+        models: Any = msgspec.structs.replace(config.models, providers=provider)
+        config = msgspec.structs.replace(config, models=models)
+    return config
+
+
+def choose_source(args: JobArgs) -> str:
+    """Return the one source of `args`, or nothing.
+
+    Raises:
+        RefusedError: there are several.
+    """
+    if len(args.source_paths) > 1:
+        raise RefusedError(
+            f"{len(args.source_paths)} source pictures", hint="a job shows one face: give one"
+        )
+    return args.source_paths[0] if args.source_paths else ""
