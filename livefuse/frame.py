@@ -127,13 +127,26 @@ class FramePool:
         return frame
 
     def release(self, frame: Frame) -> None:
-        """Take `frame` back; its handle is stale from now on. Twice is once."""
+        """Take `frame` back; its handle is stale from now on. Twice is once.
+
+        One that was replaced is left to whoever still has it.
+        """
         slot, generation = frame.handle
         with self._lock:
-            if slot in self._free:
+            if slot in self._free or self._frames[slot] is not frame:
                 return
             frame.handle = FrameHandle(slot, generation + 1)
             frame.picture = frame._copy = None  # noqa: SLF001 - the pool is the frame's other half
+            self._free.append(slot)
+
+    def replace(self, frame: Frame) -> None:
+        """Put a new frame in the place of `frame`, which somebody may hold, and write, for ever."""
+        slot, generation = frame.handle
+        with self._lock:
+            if slot in self._free or self._frames[slot] is not frame:
+                return
+            handle = FrameHandle(slot, generation + 1)
+            self._frames[slot] = create_frame(self.width, self.height, handle)
             self._free.append(slot)
 
     def get(self, handle: FrameHandle) -> Frame | None:

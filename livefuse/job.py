@@ -5,7 +5,8 @@ Threads of a job, all daemon, all ended by `stop`:
     pipeline   takes the oldest frame, has it edited in place, puts it into the second ring
     encode     encodes it once for every output and gives the frame back to the pool
     audio      relays or transcodes sound to the same outputs; it never meets the pipeline
-    supervise  brings these up and takes them down, in order
+    supervise  brings these up and takes them down, in order; in between it looks at them, and what
+               hangs or has died is made anew while the output goes on (crew.py)
 """
 
 from __future__ import annotations
@@ -15,37 +16,41 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from livefuse.clock import NS_PER_S, Clock
+from livefuse.clock import NS_PER_MS, Clock
+from livefuse.crew import Crew, Renewal, start_stage
 from livefuse.errors import JobError, LivefuseError
 from livefuse.ingest import create_ingest
+from livefuse.intake import Entrance, Intake
 from livefuse.loading import Loading
 from livefuse.publish import is_file_url
 from livefuse.publish.fanout import FanOut
-from livefuse.redact import redact_text, redact_url
-from livefuse.stages import Stages, describe_media, start_stage
-from livefuse.telemetry import Statistics, Telemetry, get_logger
+from livefuse.redact import redact_text
+from livefuse.report import Report
+from livefuse.stages import Stages
+from livefuse.telemetry import Statistics, Telemetry
 from livefuse.token import Token, TokenCell
+from livefuse.watchdog import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from livefuse.config import Config
-    from livefuse.frame import Frame
-    from livefuse.ingest.base import InputState, MediaInfo
-    from livefuse.packet import Packet
+    from livefuse.ingest.base import Ingest, MediaInfo
     from livefuse.pipeline.steps import Pipeline
     from livefuse.publish.flv import LiveStream
     from livefuse.ring import RingMode
     from livefuse.spec import JobSpec
+    from livefuse.stages import Loops
 
 JobState = Literal["connecting", "running", "stopping", "stopped", "failed"]
 _JOIN_S, _FINISH_S = 2.0, 60.0  # a stop is short; a file that is to be whole gets its time
+_LOOK_S = 0.25
 
 
 class Job:
     """A running stream. `start` returns at once; `wait_started` tells how it went.
 
-    It is its ingest's `IngestSink`. The constructor opens nothing but checks all that it can.
+    The constructor opens nothing but checks all that it can.
 
     Raises:
         ConfigError: a URL, an operation or a value cannot be used.
@@ -60,7 +65,9 @@ class Job:
         config: Config,
         clock: Clock,
         create_pipeline: Callable[[RingMode], Pipeline],
+        forget_networks: Callable[[], None] = lambda: None,
     ) -> None:
+        """`forget_networks` lets the next pipeline load its networks anew."""
         self.job_id = job_id
         self.spec = spec
         self.mode = spec.choose_mode()
@@ -68,30 +75,22 @@ class Job:
         self.token = TokenCell(spec.create_token(clock.epoch_s()))
         self.error: LivefuseError | None = None
         self.state: JobState = "connecting"
-        self.input_state: InputState = "connecting"
         self._config = config
         self._clock = clock
         self._secrets = (spec.source, *spec.targets)
-        self._log = get_logger("job")
+        self._entrance = Entrance(job_id, self.mode, self.telemetry, self._secrets)
+        self._ingest = self._create_ingest()
+        self._intake: Intake | None = None
         lossless = self.mode == "every_frame"
-        self._ingest = create_ingest(
-            spec.source,
-            config.ingest,
-            clock,
-            # A file goes at its own speed whenever somebody may be watching.
-            paced=not (lossless and all(map(is_file_url, spec.targets))),
-            every_frame=lossless,
-        )
         self._fanout = FanOut.create(
             spec.targets, config, clock, self._request_keyframe, lossless=lossless
         )
         self._create_pipeline = create_pipeline
-        self._media: MediaInfo | None = None
+        self._forget_networks = forget_networks
         self._loading: Loading | None = None
-        self._stages: Stages | None = None
-        self._frames_in = 0
-        self._has_media, self._decode_ended = threading.Event(), threading.Event()
-        self._is_ready, self._has_started = threading.Event(), threading.Event()
+        self._crew = Crew(job_id, config.watchdog, self.telemetry, self._secrets, self._fail)
+        self._report = Report(job_id, spec, self._entrance, self._fanout, self._crew.restarts)
+        self._over, self._has_started = threading.Event(), threading.Event()
         self._stopping, self._finished = threading.Event(), threading.Event()
 
     # Control: any thread.
@@ -103,7 +102,7 @@ class Job:
 
     def start(self) -> None:
         """Begin; returns at once."""
-        self._spawn("supervise", self._supervise)
+        start_stage("supervise", self._supervise, self._fail, self._secrets)
 
     def wait_started(self, timeout_s: float | None = None) -> bool:
         """Wait until the job runs or failed; False when neither within `timeout_s`.
@@ -130,139 +129,137 @@ class Job:
 
     def statistics(self) -> Statistics:
         """Return the figures of now."""
-        telemetry, media = self.telemetry, self._media
-        networks = self._loading.describe_networks() if self._loading is not None else {}
-        return Statistics(
-            job=self.job_id,
-            state=self._tell_state(),
-            source=redact_url(self.spec.source),
-            seconds=round((self._clock.now_ns() - telemetry.started_ns) / NS_PER_S, 3),
-            frames_in=self._frames_in,
-            frames_out=telemetry.latency.count,
-            fps_in=telemetry.frames_in.per_s(),
-            fps_out=telemetry.frames_out.per_s(),
-            dropped=telemetry.dropped(),
-            counts=telemetry.counts(),
-            faces=self._stages.faces if self._stages is not None else 0,
-            latency=telemetry.latency.overall(),
-            latency_recent=telemetry.latency.recent(),
-            steps={name: step.overall() for name, step in telemetry.steps.copy().items()},
-            bottleneck=telemetry.bottleneck(),
-            outputs=[msgspec.to_builtins(status) for status in self._fanout.statuses()],
-            notes=[*(media.notes if media is not None else ()), *networks.get("notes", ())],
-            media=describe_media(media, self.mode, self._stages) if media is not None else {},
-            token=msgspec.to_builtins(self._last_token()),
-            rung=load.rung_name if (load := self._stages and self._stages.load) else "",
-            networks=networks,
-        )
-
-    # IngestSink: called from the decode thread.
-
-    def on_media(self, media: MediaInfo) -> None:
-        """Take the description of the input."""
-        self._media = media
-        self._has_media.set()
-
-    def acquire_frame(self) -> Frame | None:
-        """Lend a frame. A live input is not made to wait for the outputs, a file is."""
-        self._wait_if_file()
-        if self._stages is None or not self._is_ready.is_set():
-            self.telemetry.count("skipped_while_starting")
-            return None
-        return self._stages.acquire_frame()
-
-    def on_frame(self, frame: Frame) -> None:
-        """Take a filled frame."""
-        if self._stages is not None:
-            self._frames_in += 1
-            self._stages.put_frame(frame)
-
-    def on_audio(self, packet: Packet) -> None:
-        """Take sound."""
-        self._wait_if_file()
-        if self._stages is not None and self._is_ready.is_set():
-            self._stages.put_audio(packet)
-
-    def on_state(self, state: InputState, error: LivefuseError | None = None) -> None:
-        """Note what the input does, and say it once."""
-        if state != self.input_state:
-            cause = redact_text(str(error or ""), self._secrets)
-            log = self._log.info if state in ("connecting", "live", "ended") else self._log.warning
-            log("input", job=self.job_id, state=state, cause=cause)
-        self.input_state = state
-
-    def _wait_if_file(self) -> None:
-        if self.mode == "every_frame" or (self._media and not self._media.is_live):
-            self._is_ready.wait()
-
-    def count(self, event: str, amount: int = 1) -> None:
-        """Count an event."""
-        self.telemetry.count(event, amount)
+        return self._report.collect(self._tell_state(), self._last_token())
 
     # Up and down: the supervise thread.
+
     def _supervise(self) -> None:
-        threads: list[threading.Thread] = []
         try:
-            loading = self._loading = Loading(self._create_pipeline(self.mode), self.token.get())
-            self._spawn("load", loading.run)
+            loading = self._start_loading()
             patience_ms = self._config.pipeline.loading_patience_ms
             loading.wait_prepared(patience_ms if self.mode == "live" else None)
-            threads.append(self._spawn("decode", self._decode))
-            self._has_media.wait()
-            if self._media is not None and self._is_wanted():
-                threads += self._open(self._media, loading)
-                self._decode_ended.wait()
+            self._start_ingest()
+            self._entrance.has_media.wait()
+            media = self._entrance.media
+            if media is not None and self._is_wanted():
+                self._open(media, loading)
+                while not self._over.wait(_LOOK_S if self.mode == "live" else None):
+                    self._crew.look()
         except LivefuseError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - told before the end is: else it looks like success
             text = redact_text(repr(error), self._secrets)
             self._fail(JobError(f"the stream cannot start ({text})", hint="please report it"))
         finally:
-            self._close(threads)
+            self._close()
 
-    def _decode(self) -> None:
-        try:
-            self._ingest.run(self)
-        finally:
-            self._wake_supervisor()
-
-    def _open(self, media: MediaInfo, loading: Loading) -> list[threading.Thread]:
+    def _open(self, media: MediaInfo, loading: Loading) -> None:
         """Bring up what stands behind the input and start the stages."""
         loading.set_size(media.width, media.height)
         is_live = self.mode == "live" and media.is_live
         loading.wait(self._config.pipeline.loading_patience_ms if is_live else None)
         if not self._is_wanted():
-            return []
-        stages = self._stages = Stages(
+            return
+        stages = self._entrance.stages = Stages(
             self._config, media, self.mode, self.telemetry, self._fanout, self.job_id
         )
         self._fanout.open(stages.streams)
+        if self.mode == "live":
+            self._crew.renewals = self._list_renewals(stages, is_live=media.is_live)
         self.state = "running"
-        self._is_ready.set()
+        self._entrance.is_ready.set()
         self._has_started.set()
-        loops = stages.list_loops(loading.pipeline, self.token)
-        return [self._spawn(name, run) for name, run in loops.items()]
+        self._spawn(stages, stages.list_loops(loading.pipeline, self.token))
 
-    def _close(self, threads: list[threading.Thread]) -> None:
+    def _close(self) -> None:
         """Take everything down from the input on, each stage finishing what it has."""
         self.state = "stopping" if self.error is None else self.state
         if self._loading is not None:
             self._loading.set_size(0, 0)
         self._ingest.stop()
-        self._is_ready.set()  # whoever waits for it must see that it is over
-        if self._stages is not None:
-            self._stages.end_input()
-        for thread in (*threads[1:], *threads[:1]):
-            while thread.is_alive() and self._is_patient():
-                thread.join(_JOIN_S)  # in turns: a fault elsewhere may leave it waiting for ever
-            thread.join(_JOIN_S)
-            if thread.is_alive():
-                self.telemetry.count("abandoned_threads")
-                self._log.warning("thread abandoned", job=self.job_id, thread=thread.name)
+        self._entrance.is_ready.set()  # whoever waits for it must see that it is over
+        stages = self._entrance.stages
+        if stages is not None:
+            stages.end_input()
+            self._crew.join("pipeline", is_patient=self._is_patient)
+            stages.end_treatment()
+        self._crew.join(is_patient=self._is_patient)
         self._fanout.close(_FINISH_S if self._is_patient() else _JOIN_S)
         self.state = "stopped" if self.error is None else "failed"
         self._has_started.set()
         self._finished.set()
+
+    # What is made anew when it hangs or has died: the supervise thread.
+
+    def _list_renewals(self, stages: Stages, *, is_live: bool) -> dict[str, Renewal]:
+        """Return how each part is made anew. A file that cannot be read on is at its end."""
+        renewals = {
+            "pipeline": Renewal(stages.abandon_treatment, lambda: self._renew_pipeline(stages)),
+            "encode": Renewal(_do_nothing, lambda: self._spawn(stages, stages.renew_encode())),
+            "audio": Renewal(_do_nothing, lambda: self._spawn(stages, stages.renew_audio())),
+        }
+        if is_live:
+            renewals["decode"] = Renewal(self._abandon_ingest, self._renew_ingest)
+        return renewals
+
+    def _renew_pipeline(self, stages: Stages) -> None:
+        """Put another pipeline in the place of the one that was abandoned; it loads meanwhile."""
+        self._forget_networks()
+        media = self._entrance.media
+        loading = self._start_loading()
+        if media is not None:
+            loading.set_size(media.width, media.height)
+        self._spawn(stages, stages.renew_treatment(loading.pipeline, self.token))
+
+    def _abandon_ingest(self) -> None:
+        if self._intake is not None:
+            self._intake.retire()
+        self._ingest.stop()
+        self._entrance.note_state("lost")
+
+    def _renew_ingest(self) -> None:
+        self._ingest = self._create_ingest()
+        self._start_ingest()
+        if self._stopping.is_set():
+            self._ingest.stop()
+
+    def _create_ingest(self) -> Ingest:
+        config, media = self._config.ingest, self._entrance.media
+        if media is not None:
+            # Outputs have been told a size, and the pool has it.
+            config = msgspec.structs.replace(config, canvas=f"{media.width}x{media.height}")
+        lossless = self.mode == "every_frame"
+        return create_ingest(
+            self.spec.source,
+            config,
+            self._clock,
+            # A file goes at its own speed whenever somebody may be watching.
+            paced=not (lossless and all(map(is_file_url, self.spec.targets))),
+            every_frame=lossless,
+        )
+
+    def _start_ingest(self) -> None:
+        limit_ns = self._config.watchdog.step_limit_ms * NS_PER_MS
+        pulse = Pulse("decode", self._clock, limit_ns)
+        intake = self._intake = Intake(self._entrance, pulse)
+        ingest = self._ingest
+
+        def decode() -> None:
+            ingest.run(intake)
+            if intake is self._intake:
+                self._wake_supervisor()
+
+        self._crew.spawn("decode", decode, pulse)
+
+    def _start_loading(self) -> Loading:
+        loading = Loading(self._create_pipeline(self.mode), self.token.get())
+        self._loading = self._report.loading = loading
+        self._crew.spawn("load", loading.run)
+        return loading
+
+    def _spawn(self, stages: Stages, loops: Loops) -> None:
+        for name, run in loops.items():
+            self._crew.spawn(name, run, stages.pulses.get(name))
 
     def _is_wanted(self) -> bool:
         return self.error is None and not self._stopping.is_set()
@@ -278,23 +275,25 @@ class Job:
         self._wake_supervisor()
 
     def _wake_supervisor(self) -> None:
-        self._has_media.set()
-        self._decode_ended.set()
-
-    def _spawn(self, name: str, run: Callable[[], None]) -> threading.Thread:
-        return start_stage(name, run, self._fail, self._secrets)
+        self._entrance.has_media.set()
+        self._over.set()
 
     def _request_keyframe(self) -> None:
-        if self._stages is not None:
-            self._stages.encoder.force_keyframe()
+        if self._entrance.stages is not None:
+            self._entrance.stages.encoder.force_keyframe()
 
     def _tell_state(self) -> str:
         if self.state != "running":
             return self.state
         if self._loading is not None and not self._loading.is_ready:
             return "loading"
-        return "degraded" if self.telemetry.is_degraded() else self.input_state
+        return "degraded" if self.telemetry.is_degraded() else self._entrance.state
 
     def _last_token(self) -> Token:
-        token = self._stages.last_token if self._stages is not None else None
+        stages = self._entrance.stages
+        token = stages.last_token if stages is not None else None
         return token or self.token.get()
+
+
+def _do_nothing() -> None:
+    """Nothing is in the way: the encoder before is refused once another works."""

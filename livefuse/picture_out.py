@@ -4,10 +4,14 @@ The output outlives its input: when no frame has come for a second the last one 
 blurred, or a slate, five times a second and stamped with the time that passes, so that a server
 keeps the line and players keep playing. The first new frame takes its place. A consent that ends
 meanwhile hides it.
+
+It outlives its encoder too: when that fails or hangs, another thread goes on with a new one where
+the old one was, and what the old one still gives is refused.
 """
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Final
 
 from livefuse.clock import NS_PER_MS, NS_PER_S, Clock
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from livefuse.publish.encode import VideoEncoder
     from livefuse.publish.fanout import FanOut
     from livefuse.telemetry import Telemetry
+    from livefuse.watchdog import Pulse
 
 _MAX_BEHIND: Final = 15  # frames in a row that come with an older stamp: then the line is moved
 _COVERS: Final[dict[str, Callable[[Frame], None]]] = {"blur": cover_frame, "slate": draw_slate}
@@ -91,7 +96,7 @@ class PictureHold:
 
 
 class PictureOut:
-    """One job's encode. `run` has a thread of its own."""
+    """One job's encode. `run` has a thread of its own; `renew` gives its work to another."""
 
     def __init__(
         self,
@@ -110,6 +115,10 @@ class PictureOut:
         self._label = Label(config.mark)
         self._stamp = SeiStamp(job_id)
         self._may_show: Callable[[], bool] | None = None
+        self._pulse: Pulse | None = None
+        self._owner: int | None = None  # the thread whose turn it is
+        self._lock = threading.Lock()
+        self._in_hand: Frame | None = None
         self._has_generated = False
         self._last_pts = -1
         self._shift = 0
@@ -120,6 +129,17 @@ class PictureOut:
         """Whether the last picture is shown for want of another."""
         return self._hold.is_holding
 
+    def renew(self, encoder: VideoEncoder) -> Frame | None:
+        """Take another encoder, for the next thread that calls `run`; the one before is refused.
+
+        Returns the frame that the thread before may still have its hands on. From any thread.
+        """
+        with self._lock:
+            self._owner = None
+            self.encoder = encoder
+            frame, self._in_hand = self._in_hand, None
+        return frame
+
     def run(
         self,
         treated: Ring[Frame],
@@ -127,31 +147,46 @@ class PictureOut:
         *,
         may_hold: bool,
         may_show: Callable[[], bool] | None = None,
+        pulse: Pulse | None = None,
     ) -> None:
         """Encode each frame once for all outputs and give it back to the pool, until the end.
 
-        `may_show` says whether the last picture may still be seen when it is to be repeated.
+        `may_show` says whether the last picture may still be seen when it is to be repeated;
+        `pulse` is told when there is work.
+
+        Raises:
+            RingClosed: another thread has taken over.
+            PublishError: the encoder failed.
         """
-        self._may_show = may_show
+        self._may_show, self._pulse = may_show, pulse
+        self._owner = threading.get_ident()
         try:
             while True:
                 now_ns = self._clock.now_ns()
                 wait_ns = self._hold.get_wait_ns(now_ns) if may_hold else None
                 frame = treated.take() if wait_ns is None else treated.take_within(wait_ns)
-                if frame is None:
-                    self._repeat()
-                elif not self._is_behind(frame):
-                    self._show_new(frame, pool)
-                else:
-                    pool.release(frame)
+                self._serve(frame, pool)
         except RingClosed:
+            self._check_turn()
             for packet in self.encoder.flush():
                 self._send(packet)
-        finally:
-            treated.close(discard=True)  # nobody takes any more: the pipeline must not wait
+
+    def _serve(self, frame: Frame | None, pool: FramePool) -> None:
+        pulse = self._pulse
+        if pulse is not None:
+            pulse.begin()
+        if frame is None:
+            self._repeat()
+        elif not self._is_behind(frame):
+            self._show_new(frame, pool)
+        else:
+            pool.release(frame)
+        if pulse is not None:
+            pulse.end()
 
     def _show_new(self, frame: Frame, pool: FramePool) -> None:
         started_ns = self._clock.now_ns()
+        self._in_hand = frame
         self._show(frame)
         self._clock.charge("encode")
         now_ns = self._clock.now_ns()
@@ -159,6 +194,7 @@ class PictureOut:
         self._telemetry.latency.add((now_ns - frame.arrival_ns) / NS_PER_MS)
         self._telemetry.frames_out.add()
         before = self._hold.keep(frame, now_ns)
+        self._in_hand = None
         if before is not None:
             pool.release(before)
 
@@ -198,10 +234,19 @@ class PictureOut:
                 self._label.draw(frame)
         self._telemetry.journal.note_shown(frame, is_held=is_held)
         self._fanout.show(frame)
-        for packet in self.encoder.encode(frame):
-            self._send(packet)
+        self._check_turn()
+        packets = self.encoder.encode(frame)
+        with self._lock:
+            self._check_turn()
+            for packet in packets:
+                self._send(packet)
 
     def _send(self, packet: Packet) -> None:
         if self._has_generated:
             packet = self._stamp.stamp(packet, self._clock.epoch_s())
         self._fanout.send(packet)
+
+    def _check_turn(self) -> None:
+        if self._owner != threading.get_ident():
+            self._telemetry.count("refused_late_frames")
+            raise RingClosed

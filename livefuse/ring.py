@@ -126,6 +126,11 @@ class Ring(Generic[T]):
             self._condition.notify_all()
         return left
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether no more items are taken in."""
+        return self._closed
+
     def statistics(self) -> RingStatistics:
         """Return a consistent snapshot."""
         with self._condition:

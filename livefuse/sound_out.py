@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
     from livefuse.publish.audio import AudioTrack
     from livefuse.publish.fanout import FanOut
     from livefuse.telemetry import Telemetry
+    from livefuse.watchdog import Pulse
 
 _LOOK_EVERY_NS: Final = 100 * NS_PER_MS
 
 
 class SoundOut:
-    """One job's sound. `run` has a thread of its own."""
+    """One job's sound. `run` has a thread of its own; `renew` gives its work to another."""
 
     def __init__(
         self, track: AudioTrack, fanout: FanOut, telemetry: Telemetry, config: Config
@@ -37,27 +39,56 @@ class SoundOut:
         self._silence = create_silence(track.info)
         self._end_pts: int | None = None  # where the sound that was sent ends
         self._heard_ns = 0
+        self._owner: int | None = None  # the thread whose turn it is
+        self._lock = threading.Lock()
 
-    def run(self, sound: Ring[Packet], *, is_holding: Callable[[], bool] | None) -> None:
+    def renew(self, track: AudioTrack) -> None:
+        """Take another track, for the next thread that calls `run`; the one before is refused."""
+        with self._lock:
+            self._owner = None
+            self._track = track
+
+    def run(
+        self,
+        sound: Ring[Packet],
+        *,
+        is_holding: Callable[[], bool] | None,
+        pulse: Pulse | None = None,
+    ) -> None:
         """Relay or transcode until the end; it never waits for pictures.
 
         `is_holding` says whether the pictures stand still for want of an input: then silence fills
-        the time; None: never.
+        the time; None: never. `pulse` is told when there is work.
+
+        Raises:
+            RingClosed: another thread has taken over.
         """
+        self._owner = threading.get_ident()
+        track = self._track
         try:
             while True:
                 packet = sound.take() if is_holding is None else sound.take_within(_LOOK_EVERY_NS)
                 if packet is not None:
-                    self._send(self._track.process(packet))
+                    if pulse is not None:
+                        pulse.begin()
+                    self._send(track.process(packet))
+                    if pulse is not None:
+                        pulse.end()
                 elif is_holding is not None and is_holding():
                     self._fill()
         except RingClosed:
-            self._send(self._track.flush())
+            self._send(track.flush())
         finally:
-            if self._track.errors:
-                self._telemetry.count("audio_errors", self._track.errors)
+            if track.errors:
+                self._telemetry.count("audio_errors", track.errors)
 
     def _send(self, packets: list[Packet]) -> None:
+        with self._lock:
+            if self._owner != threading.get_ident():
+                raise RingClosed
+            self._send_in_turn(packets)
+
+    def _send_in_turn(self, packets: list[Packet]) -> None:
         for packet in packets:
             if self._end_pts is not None and packet.dts < self._end_pts - packet.duration:
                 self._telemetry.count("audio_behind_silence")

@@ -1,45 +1,51 @@
-"""What stands between an ingest and its outputs: ring -> pipeline -> ring -> one encode, and sound.
+"""Between an ingest and its outputs: ring -> treatment -> ring -> one encode, and sound.
 
-Three loops, each run by a thread of its own; `job.py` starts them and waits for them.
+A frame's way through a job:
+
+    put_frame      the decode thread puts a filled frame of the pool into the first ring
+    treatment.py   the pipeline's threads edit it in place and put it into the second ring
+    picture_out.py the encode thread marks it, encodes it once for all outputs, holds it
+    sound_out.py   the audio thread brings the sound beside it
+
+Each loop is run by a thread of its own; `job.py` starts them and waits for them. What hangs or
+dies of these is made anew while the rest goes on (`renew_...`); pool, second ring, place on the
+time line and outputs stay.
 """
 
 from __future__ import annotations
 
-import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from livefuse.clock import NS_PER_MS, NS_PER_S, Clock, SystemClock
-from livefuse.errors import JobError, LivefuseError
+from livefuse.clock import NS_PER_MS, Clock, SystemClock
 from livefuse.frame import Frame, FramePool
 from livefuse.load_control import LoadControl
 from livefuse.machine import MachineWatch
 from livefuse.packet import Packet, StreamsInfo
 from livefuse.picture_out import PictureOut
-from livefuse.pipeline.conveyor import MAX_PARTS, Conveyor
-from livefuse.pipeline.state import Load
+from livefuse.pipeline.conveyor import MAX_PARTS
 from livefuse.publish.audio import AudioTrack
 from livefuse.publish.encode import VideoEncoder
-from livefuse.redact import redact_text
 from livefuse.ring import Ring, RingClosed, RingMode
 from livefuse.sound_out import SoundOut
-from livefuse.telemetry import get_logger
+from livefuse.treatment import Setting, Treatment, find_parts
+from livefuse.watchdog import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from livefuse.config import Config
+    from livefuse.config import Config, EncodeConfig
     from livefuse.ingest.base import MediaInfo
-    from livefuse.pipeline.state import Outcome
     from livefuse.pipeline.steps import Pipeline
     from livefuse.publish.fanout import FanOut
     from livefuse.telemetry import Telemetry
     from livefuse.token import Token, TokenCell
 
 _AUDIO_PACKETS: Final = 256
-_LIGHT_OPERATIONS: Final = frozenset({"detect", "blur"})
+
+Loops = dict[str, "Callable[[], None]"]
 
 
 class Stages:
@@ -54,61 +60,62 @@ class Stages:
         fanout: FanOut,
         job_id: str,
     ) -> None:
-        encode = config.encode
-        if mode == "every_frame":
-            encode = msgspec.structs.replace(encode, threads=encode.every_frame_threads)
-        self.encoder = VideoEncoder(encode, media.width, media.height, media.fps, media.colour)
+        self._config, self._media, self._mode = config, media, mode
+        self._telemetry = telemetry
+        self._clock: Clock = telemetry.clock
         self._frame_ms = 1000 / max(media.fps, 1.0)
-        self.pictures = PictureOut(self.encoder, fanout, telemetry, config, job_id, self._frame_ms)
-        self.audio_track = (
-            AudioTrack(media.audio, config.audio) if media.audio is not None else None
-        )
+        encoder = self._create_encoder(_choose_encode(config.encode, mode))
+        self.pictures = PictureOut(encoder, fanout, telemetry, config, job_id, self._frame_ms)
+        track = AudioTrack(media.audio, config.audio) if media.audio is not None else None
+        self._sound_out = SoundOut(track, fanout, telemetry, config) if track is not None else None
         self.streams = StreamsInfo(
-            video=self.encoder.info,
-            audio=self.audio_track.info if self.audio_track is not None else None,
+            video=encoder.info, audio=track.info if track is not None else None
         )
-        self._parts = min(config.pipeline.execution_threads, MAX_PARTS)
+        parts = min(config.pipeline.execution_threads, MAX_PARTS)
         # One frame for each place in the two rings, two for each part of the pipeline (at work,
         # waiting for the next), one each for decoder and encoder, one that is held, one to spare.
-        self._pool = FramePool(
-            media.width, media.height, 2 * config.ring.capacity + 2 * self._parts + 3
-        )
-        self._arrived: Ring[Frame] = Ring(
-            config.ring.capacity,
-            mode=mode,
-            on_drop=lambda frame: self._drop(frame, "pipeline_busy"),
-            condition=telemetry.clock.create_condition(),
-        )
-        self._treated: Ring[Frame] = Ring(
-            config.ring.capacity,
-            mode=mode,
-            on_drop=lambda frame: self._drop(frame, "encoder_busy"),
-            condition=telemetry.clock.create_condition(),
-        )
+        self._pool = FramePool(media.width, media.height, 2 * config.ring.capacity + 2 * parts + 3)
+        self._arrived = self._create_ring("pipeline_busy")
+        self._treated = self._create_ring("encoder_busy")
         self._sound: Ring[Packet] = Ring(
             _AUDIO_PACKETS,
             mode=mode,
             on_drop=lambda _packet: telemetry.count("audio_packets_dropped"),
-            condition=telemetry.clock.create_condition(),
+            condition=self._clock.create_condition(),
         )
         self._may_hold = mode == "live" and media.is_live
-        self._telemetry = telemetry
-        self._clock: Clock = telemetry.clock
-        self._fanout = fanout
-        self._log = get_logger("stages")
-        self._told_ns = -NS_PER_S
-        self._mode = mode
-        self._config = config
-        self.load: LoadControl | None = None
+        self._has_ended = False
+        self._treatment: Treatment | None = None
         self._machine: MachineWatch | None = None
-        self.faces = 0
-        self.last_token: Token | None = None
+        self.load: LoadControl | None = None
+        self.pulses: dict[str, Pulse] = {}
+
+    @property
+    def encoder(self) -> VideoEncoder:
+        """The one that works now."""
+        return self.pictures.encoder
+
+    @property
+    def faces(self) -> int:
+        """How many faces were found in the last frame."""
+        return self._treatment.faces if self._treatment is not None else 0
+
+    @property
+    def last_token(self) -> Token | None:
+        """The last frame's token."""
+        return self._treatment.last_token if self._treatment is not None else None
 
     # Fed by the decode thread.
 
     def acquire_frame(self) -> Frame | None:
         """Lend a frame to be filled, or None when all are in use."""
         return self._pool.acquire()
+
+    def release_frame(self, frame: Frame, reason: str) -> None:
+        """Take back a frame that is not to be shown, counted as dropped because of `reason`."""
+        self._telemetry.count(f"dropped_{reason}")
+        self._telemetry.journal.note_drop(frame, reason)
+        self._pool.release(frame)
 
     def put_frame(self, frame: Frame) -> None:
         """Take a filled frame; waits for room in `every_frame` mode.
@@ -117,8 +124,14 @@ class Stages:
             RingClosed: the job is being stopped.
         """
         self._telemetry.frames_in.add()
-        self._observe("decode", frame.arrival_ns)
-        self._arrived.put(frame)
+        took_ms = (self._clock.now_ns() - frame.arrival_ns) / NS_PER_MS
+        self._telemetry.observe_step("decode", took_ms)
+        try:
+            self._arrived.put(frame)
+        except RingClosed:
+            if self._has_ended:
+                raise
+            self.release_frame(frame, "restarting")
 
     def put_audio(self, packet: Packet) -> None:
         """Take sound.
@@ -130,153 +143,140 @@ class Stages:
 
     def end_input(self) -> None:
         """Let each loop finish what it has and end."""
+        self._has_ended = True
         self._arrived.close()
         self._sound.close()
         if self._machine is not None:
             self._machine.end()
 
+    def end_treatment(self) -> None:
+        """Let the encoder finish, whatever became of the pipeline's threads."""
+        self._treated.close()
+        if self._treatment is not None:
+            self._treatment.pipeline.close()
+
     # The loops.
 
-    def list_loops(self, pipeline: Pipeline, token: TokenCell) -> dict[str, Callable[[], None]]:
+    def list_loops(self, pipeline: Pipeline, token: TokenCell) -> Loops:
         """Return what the threads of these stages run, by name, in the order of a frame's way."""
-
-        def take() -> tuple[Frame, Token, Load]:
-            frame, load = self._take_frame()
-            return frame, token.lease(self._clock.epoch_s()), load
-
-        # A second thread only adds a hand-over where there is little to do.
-        is_light = _LIGHT_OPERATIONS.issuperset(token.get().operations)
-        conveyor = Conveyor(
-            pipeline,
-            1 if is_light else self._parts,
-            take,
-            self._note_outcome,
-            self._clock.create_condition,
-        )
+        config = self._config
         if self._mode == "live":
+            parts = find_parts(config, token.get())
             self.load = LoadControl(
-                self._config.governor,
-                self._frame_ms,
-                conveyor.part_of,
-                self._telemetry,
-                self._config.detect.every_n,
+                config.governor, self._frame_ms, parts, self._telemetry, config.detect.every_n
             )
-        loops: dict[str, Callable[[], None]] = {}
-        for index in range(conveyor.parts):
-            name = "pipeline" if index == 0 else f"pipeline-{index + 1}"
-            loops[name] = partial(self._run_part, conveyor, index)
-        loops |= {"encode": partial(self._run_encoder, pipeline), "audio": self._run_sound}
-        governor = self._config.governor
+        loops = self._start_treatment(pipeline, token)
+        loops |= self._list_encode() | self._list_audio()
         # A clock that is not real (a replay) has no machine that could press it.
         is_real = isinstance(self._clock, SystemClock)
+        governor = config.governor
         if self.load is not None and is_real and governor.enabled and governor.watch_machine:
             tell = partial(self.load.note_pressure, "machine")
-            device = self._config.models.device
-            self._machine = MachineWatch(governor, self._clock, tell, device=device)
+            self._machine = MachineWatch(governor, self._clock, tell, device=config.models.device)
             loops["machine"] = self._machine.run
         return loops
 
-    def _take_frame(self) -> tuple[Frame, Load]:
-        """Wait for the next frame that is to be treated, and what is to be spared on it."""
-        while True:
-            frame = self._arrived.take()
-            self._observe("queue", frame.arrival_ns)
-            if self.load is None:
-                return frame, Load()
-            load = self.load.take((self._clock.now_ns() - frame.arrival_ns) / NS_PER_MS)
-            if load is not None:
-                return frame, load
-            self._drop(frame, "half_rate")
+    # What is made anew when it hangs or has died. One thread (the job's supervisor) calls these.
 
-    def _run_part(self, conveyor: Conveyor, index: int) -> None:
-        """Edit frames in place, oldest first, until the input has ended."""
+    def abandon_treatment(self) -> None:
+        """Show nothing more of the pipeline that works now; frames are dropped until another."""
+        if self._treatment is not None:
+            self._treatment.abandon()
+
+    def renew_treatment(self, pipeline: Pipeline, token: TokenCell) -> Loops:
+        """Return the loops of a new pipeline in the place of the one that was abandoned."""
+        if not self._has_ended:
+            self._arrived = self._create_ring("pipeline_busy")
+        return self._start_treatment(pipeline, token)
+
+    def renew_encode(self) -> Loops:
+        """Return the loop of a new encoder: it begins with a keyframe, stamps go on.
+
+        Raises:
+            LivefuseError: there is none to be had.
+        """
+        # The same one as before, of the same size: outputs were told its parameter sets.
+        config = msgspec.structs.replace(self._config.encode, encoder=self.encoder.name)
+        encoder = self._create_encoder(_choose_encode(config, self._mode))
+        if encoder.info != self.streams.video:
+            self._telemetry.count("parameter_sets_changed")
+        frame = self.pictures.renew(encoder)
+        if frame is not None:
+            self._telemetry.count("dropped_encoder_failed")
+            self._telemetry.journal.note_drop(frame, "encoder_failed")
+            self._pool.replace(frame)
+        return self._list_encode()
+
+    def renew_audio(self) -> Loops:
+        """Return the loop of a new track of the same sound.
+
+        Raises:
+            PublishError: its codec cannot be decoded any more.
+        """
+        audio = self._media.audio
+        if self._sound_out is not None and audio is not None:
+            self._sound_out.renew(AudioTrack(audio, self._config.audio))
+        return self._list_audio()
+
+    def _start_treatment(self, pipeline: Pipeline, token: TokenCell) -> Loops:
+        setting = Setting(self._config, self._telemetry, self._pool, self._treated, self.load)
+        treatment = Treatment(setting, self._arrived, pipeline, token)
+        treatment.last_token = self.last_token  # of the picture that is held meanwhile
+        self._treatment = treatment
+        self.pulses |= {pulse.name: pulse for pulse in treatment.pulses}
+        return treatment.list_loops()
+
+    def _list_encode(self) -> Loops:
+        return {"encode": partial(self._run_encoder, self._create_pulse("encode"))}
+
+    def _list_audio(self) -> Loops:
+        return {"audio": partial(self._run_sound, self._create_pulse("audio"))}
+
+    def _run_encoder(self, pulse: Pulse) -> None:
         try:
-            conveyor.run_part(index)
-        finally:
-            if index == conveyor.parts - 1:
-                self._treated.close()
-                conveyor.close()
+            self.pictures.run(
+                self._treated,
+                self._pool,
+                may_hold=self._may_hold,
+                may_show=self._may_show,
+                pulse=pulse,
+            )
+        except Exception:
+            if self._mode == "every_frame":
+                self._treated.close(discard=True)  # nobody takes any more, so nobody may wait
+            raise
 
-    def _note_outcome(self, frame: Frame, outcome: Outcome) -> None:
-        for step, took_ms in outcome.steps:
-            self._telemetry.observe_step(step, took_ms)
-        if self.load is not None:
-            self.load.note(self._clock.now_ns(), outcome)
-        self.faces = len(outcome.faces)
-        self.last_token = outcome.token
-        self._telemetry.journal.note_outcome(frame, outcome)
-        self._telemetry.note_outcome(failed=bool(outcome.error))
-        if outcome.covered_whole:
-            self._telemetry.count(f"covered_{outcome.reason}")
-        if outcome.error:
-            self._tell_failure(outcome)
-        self._treated.put(frame)
+    def _may_show(self) -> bool:
+        """Say whether the last picture may still be seen."""
+        treatment = self._treatment
+        if treatment is None or treatment.last_token is None:
+            return True
+        return treatment.pipeline.may_show(treatment.last_token)
 
-    def _run_encoder(self, pipeline: Pipeline) -> None:
-        def may_show() -> bool:
-            return self.last_token is None or pipeline.may_show(self.last_token)
+    def _run_sound(self, pulse: Pulse) -> None:
+        if self._sound_out is not None:
+            is_holding = (lambda: self.pictures.is_holding) if self._may_hold else None
+            self._sound_out.run(self._sound, is_holding=is_holding, pulse=pulse)
 
-        self.pictures.run(self._treated, self._pool, may_hold=self._may_hold, may_show=may_show)
+    def _create_pulse(self, name: str) -> Pulse:
+        limit_ns = self._config.watchdog.encode_limit_ms * NS_PER_MS
+        pulse = self.pulses[name] = Pulse(name, self._clock, limit_ns)
+        return pulse
 
-    def _run_sound(self) -> None:
-        if self.audio_track is None:
-            return
-        out = SoundOut(self.audio_track, self._fanout, self._telemetry, self._config)
-        is_holding = (lambda: self.pictures.is_holding) if self._may_hold else None
-        out.run(self._sound, is_holding=is_holding)
+    def _create_encoder(self, config: EncodeConfig) -> VideoEncoder:
+        media = self._media
+        return VideoEncoder(config, media.width, media.height, media.fps, media.colour)
 
-    def _tell_failure(self, outcome: Outcome) -> None:
-        """Log why a frame may not be seen, at most once a second: the counters have them all."""
-        if outcome.token.parameters.on_failure == "alert":
-            self._telemetry.count("alerts")
-        now_ns = self._clock.now_ns()
-        if now_ns - self._told_ns >= NS_PER_S:
-            self._told_ns = now_ns
-            fate = "the frame is covered" if outcome.covered_whole else "the frame goes on as it is"
-            what = "no consent" if outcome.reason == "no_consent" else "a step failed"
-            self._log.warning(f"{what}, {fate}", cause=outcome.error)
-
-    def _drop(self, frame: Frame, reason: str) -> None:
-        self._telemetry.count(f"dropped_{reason}")
-        self._telemetry.journal.note_drop(frame, reason)
-        self._pool.release(frame)
-
-    def _observe(self, step: str, since_ns: int) -> None:
-        self._telemetry.observe_step(step, (self._clock.now_ns() - since_ns) / NS_PER_MS)
+    def _create_ring(self, busy: str) -> Ring[Frame]:
+        return Ring(
+            self._config.ring.capacity,
+            mode=self._mode,
+            on_drop=lambda frame: self.release_frame(frame, busy),
+            condition=self._clock.create_condition(),
+        )
 
 
-def describe_media(media: MediaInfo, mode: RingMode, stages: Stages | None) -> dict[str, Any]:
-    """Return what a job's input is and how it is coded, as status shows it."""
-    return {
-        "size": f"{media.width}x{media.height}",
-        "fps": round(media.fps, 3),
-        "decoder": media.decoder,
-        "encoder": stages.encoder.name if stages is not None else "",
-        "audio": media.audio.codec if media.audio is not None else "none",
-        "mode": mode,
-    }
-
-
-def start_stage(
-    name: str,
-    run: Callable[[], None],
-    fail: Callable[[LivefuseError], None],
-    secrets: tuple[str, ...],
-) -> threading.Thread:
-    """Run `run` in a daemon thread; whatever it dies of is told to `fail` in one sentence."""
-
-    def guard() -> None:
-        try:
-            run()
-        except RingClosed:
-            pass
-        except LivefuseError as error:
-            fail(error)
-        except Exception as error:  # noqa: BLE001 - a stage must not die unseen
-            text = redact_text(f"{type(error).__name__}: {error}", secrets)
-            get_logger("stages").debug("stage failed", stage=name, exc_info=True)
-            fail(JobError(f"the {name} stage failed ({text})", hint="please report this fault"))
-
-    thread = threading.Thread(target=guard, name=f"livefuse-{name}", daemon=True)
-    thread.start()
-    return thread
+def _choose_encode(config: EncodeConfig, mode: RingMode) -> EncodeConfig:
+    if mode == "every_frame":
+        return msgspec.structs.replace(config, threads=config.every_frame_threads)
+    return config

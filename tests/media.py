@@ -73,6 +73,12 @@ class _ClipSink:
     def on_state(self, state: InputState, error: LivefuseError | None = None) -> None:
         pass
 
+    def begin_work(self) -> None:
+        pass
+
+    def end_work(self) -> None:
+        pass
+
     def count(self, event: str, amount: int = 1) -> None:
         raise AssertionError(f"a clip loses nothing, but: {event}")
 

@@ -29,6 +29,7 @@ class CollectingSink:
         self._stop_after, self._ingest = stop_after, ingest
         self._keep_every, self._starve, self._capacity = keep_every, starve, capacity
         self._pool: Any = None
+        self.works = 0
 
     def on_media(self, media):
         assert self.media is None, "media is told once"
@@ -65,3 +66,10 @@ class CollectingSink:
 
     def count(self, event, amount=1):
         self.counts[event] += amount
+
+    def begin_work(self):
+        self.works += 1
+
+    def end_work(self):
+        self.works -= 1
+        assert not self.works, "work begins and ends in turns"

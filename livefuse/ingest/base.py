@@ -61,6 +61,14 @@ class IngestSink(Protocol):
         """Count something by name: `dropped_pool`, `corrected_pts`, `corrupt`, `reconnect`, ..."""
         ...
 
+    def begin_work(self) -> None:
+        """Take note that a packet is being worked on: a decoder that hangs is noticed by it."""
+        ...
+
+    def end_work(self) -> None:
+        """Take note that it is done, and the next one is waited for."""
+        ...
+
 
 class Ingest(Protocol):
     """A source of frames and sound."""

@@ -75,6 +75,14 @@ class Trial:
         """Pass on."""
         self._sink.count(event, amount)
 
+    def begin_work(self) -> None:
+        """Pass on."""
+        self._sink.begin_work()
+
+    def end_work(self) -> None:
+        """Pass on."""
+        self._sink.end_work()
+
     def _judge(self, frame: Frame) -> None:
         now_ns = self._clock.now_ns()
         if not self._frames:

@@ -34,6 +34,14 @@ _FIRST_RANKS: Final[dict[int, tuple[int, ...]]] = {
 MAX_PARTS: Final = max(_FIRST_RANKS)
 
 
+def assign_parts(parts: int) -> dict[str, int]:
+    """Return for each operation which of so many parts does it."""
+    first_ranks = _FIRST_RANKS[parts]
+    return {
+        name: sum(rank >= first for first in first_ranks) - 1 for name, rank in OPERATIONS.items()
+    }
+
+
 class Conveyor:
     """Moves frames through a pipeline, each part in a thread that calls `run_part`."""
 
@@ -44,20 +52,19 @@ class Conveyor:
         take: Callable[[], tuple[Frame, Token, Load]],
         give: Callable[[Frame, Outcome], None],
         create_condition: Callable[[], Condition] = threading.Condition,
+        note_work: Callable[[int, str], None] = lambda _part, _work: None,
     ) -> None:
         """Use at most `threads` parts. `take` waits for the next frame, `give` has it when done.
 
-        Both may raise RingClosed, which ends the part.
+        Both may raise RingClosed, which ends the part. `note_work` is told what a part begins to do
+        with its frame, in its thread; nothing: it waits for the next.
         """
         self.parts = min(threads, MAX_PARTS)
-        first_ranks = _FIRST_RANKS[self.parts]
-        self.part_of = {
-            name: sum(rank >= first for first in first_ranks) - 1
-            for name, rank in OPERATIONS.items()
-        }
+        self.part_of = assign_parts(self.parts)
         self._pipeline = pipeline
         self._take = take
         self._give = give
+        self._note_work = note_work
         # A frame waits for the next part, it is not dropped: that is for the ring before the first.
         self._rings: list[Ring[FrameState]] = [
             Ring(1, mode="every_frame", condition=create_condition()) for _ in range(self.parts - 1)
@@ -74,6 +81,7 @@ class Conveyor:
                 state = self._next(index)
                 for name in state.token.operations:
                     if self.part_of[name] == index:
+                        self._note_work(index, name)
                         self._pipeline.run_step(state, name)
                 self._pass_on(index, state)
         finally:
@@ -89,10 +97,16 @@ class Conveyor:
     def _next(self, index: int) -> FrameState:
         if index:
             return self._rings[index - 1].take()
-        return self._pipeline.begin(*self._take())
+        taken = self._take()
+        self._note_work(index, "begin")
+        return self._pipeline.begin(*taken)
 
     def _pass_on(self, index: int, state: FrameState) -> None:
         if index < len(self._rings):
+            self._note_work(index, "")
             self._rings[index].put(state)
-        else:
-            self._give(state.frame, self._pipeline.finish(state))
+            return
+        self._note_work(index, "finish")
+        outcome = self._pipeline.finish(state)
+        self._note_work(index, "")
+        self._give(state.frame, outcome)

@@ -1,0 +1,177 @@
+"""Who works, since when, and whether that is too long: pulses in, verdicts out. Pure.
+
+Each loop of a job has a pulse and says when it begins and ends a piece of work; waiting for input
+is no work. One thread looks at all of them, about four times a second. How often something is made
+anew within a minute is counted here too, so that a fault which comes back at once ends a job
+instead of keeping it busy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from livefuse.clock import NS_PER_S, Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from livefuse.errors import LivefuseError
+
+Kind = Literal["slow", "hung", "died"]
+
+SLOW_NS: Final = NS_PER_S
+"""Work that takes longer is worth a line: from here on whoever watches sees the picture stand."""
+_LATE_NS: Final = NS_PER_S
+_FIRST_WORK_FACTOR: Final = 10
+_MINUTE_NS: Final = 60 * NS_PER_S
+_FIRST_WAIT_NS: Final = NS_PER_S // 2
+
+
+class Work(NamedTuple):
+    """What a loop does, and since when (monotonic)."""
+
+    name: str
+    since_ns: int
+
+
+class Verdict(NamedTuple):
+    """What was found of the loop `name`.
+
+    `slow`: it works for longer than a second, said once for each piece of work. `hung`: for longer
+    than its limit. `died`: it ended by `error`.
+    """
+
+    name: str
+    kind: Kind
+    work: str = ""
+    age_ns: int = 0
+    error: LivefuseError | None = None
+
+
+class Pulse:
+    """One loop's signs of life: written by its thread, read by the watcher. No lock: references.
+
+    The first piece of work may take ten times as long: buffers, kernels, caches are made then.
+    """
+
+    def __init__(self, name: str, clock: Clock, limit_ns: int | None = None) -> None:
+        """`limit_ns` bounds one piece of work; None: it may take for ever."""
+        self.name = name
+        self.limit_ns = limit_ns
+        self.work: Work | None = None
+        self.error: LivefuseError | None = None
+        self.has_worked = False
+        self.is_left_behind = False  # its thread hangs and is waited for no more
+        self._clock = clock
+
+    def begin(self, name: str = "") -> None:
+        """Begin a piece of work, or another part of the same one."""
+        before = self.work
+        since_ns = before.since_ns if before is not None else self._clock.now_ns()
+        self.work = Work(name or self.name, since_ns)
+
+    def end(self) -> None:
+        """Wait for the next."""
+        if self.work is not None:
+            self.work, self.has_worked = None, True
+
+    def die(self, error: LivefuseError) -> None:
+        """Tell what the loop has died of."""
+        self.error = error
+
+
+class Watchdog:
+    """Looks at pulses. One thread looks; pulses may be added from it alone."""
+
+    def __init__(self) -> None:
+        self._pulses: dict[str, Pulse] = {}
+        self._told: dict[str, int] = {}
+        self._spared: dict[str, tuple[int, int]] = {}
+        self._looked_ns: int | None = None
+
+    def watch(self, pulses: Iterable[Pulse]) -> None:
+        """Look at `pulses` from now on; one takes the place of another of its name."""
+        for pulse in pulses:
+            self._pulses[pulse.name] = pulse
+
+    def forget(self, part: str) -> None:
+        """Look no more at the loop `part` and at those named `part-N`."""
+        for name in [n for n in self._pulses if get_part(n) == part]:
+            del self._pulses[name]
+
+    def look(self, now_ns: int) -> list[Verdict]:
+        """Return what is wrong at `now_ns`. A loop that hangs or has died is looked at no more."""
+        late_ns = max(now_ns - (self._looked_ns or now_ns) - _LATE_NS, 0)
+        self._looked_ns = now_ns
+        verdicts = []
+        for pulse in list(self._pulses.values()):
+            verdict = self._judge(pulse, now_ns, late_ns)
+            if verdict is not None:
+                verdicts.append(verdict)
+                if verdict.kind != "slow":
+                    del self._pulses[pulse.name]
+        return verdicts
+
+    def _judge(self, pulse: Pulse, now_ns: int, late_ns: int) -> Verdict | None:
+        if pulse.error is not None:
+            return Verdict(pulse.name, "died", error=pulse.error)
+        work = pulse.work
+        if work is None:
+            return None
+        # While the watcher did not run either, the machine was asleep or the process stopped.
+        since_ns, spared_ns = self._spared.get(pulse.name, (0, 0))
+        if late_ns or since_ns != work.since_ns:
+            spared_ns = late_ns + (spared_ns if since_ns == work.since_ns else 0)
+            self._spared[pulse.name] = (work.since_ns, spared_ns)
+        age_ns = now_ns - work.since_ns - spared_ns
+        if pulse.limit_ns is None:
+            return None
+        if age_ns > pulse.limit_ns * (1 if pulse.has_worked else _FIRST_WORK_FACTOR):
+            pulse.is_left_behind = True
+            return Verdict(pulse.name, "hung", work.name, age_ns)
+        if age_ns > SLOW_NS and self._told.get(pulse.name) != work.since_ns:
+            self._told[pulse.name] = work.since_ns
+            return Verdict(pulse.name, "slow", work.name, age_ns)
+        return None
+
+
+class Restarts:
+    """What was made anew, how often, why; and whether once more is allowed. One writing thread."""
+
+    def __init__(self, most_per_min: int) -> None:
+        self._most = most_per_min
+        self._times: defaultdict[str, deque[int]] = defaultdict(deque)
+        self._counts: Counter[str] = Counter()
+
+    def ask(self, part: str, why: str, now_ns: int) -> int | None:
+        """Count one more, and return how long to wait before it (ns); None: it is too often.
+
+        The first within a minute is due at once, the next after half a second, then twice as long
+        each time.
+        """
+        times = self._times[part]
+        while times and now_ns - times[0] > _MINUTE_NS:
+            times.popleft()
+        if len(times) >= self._most:
+            return None
+        wait_ns = _FIRST_WAIT_NS << (len(times) - 1) if times else 0
+        times.append(now_ns)
+        self._counts[f"{part}_{why}"] += 1
+        return wait_ns
+
+    def recent(self, now_ns: int) -> dict[str, int]:
+        """Return how often each part was made anew within the last minute."""
+        ages = {
+            part: [now_ns - t for t in times.copy()] for part, times in self._times.copy().items()
+        }
+        return {part: sum(a <= _MINUTE_NS for a in found) for part, found in ages.items()}
+
+    def counts(self) -> dict[str, int]:
+        """Return all since the start, by `PART_WHY`."""
+        return dict(self._counts.copy())
+
+
+def get_part(name: str) -> str:
+    """Return which part of a job the loop `name` belongs to: `pipeline` for `pipeline-2`."""
+    return name.partition("-")[0]
