@@ -5,6 +5,7 @@
     a path, file://PATH                                 a file
     camera:NAME                                         a camera of this machine
     test: demo:                                         made here: a test picture, a talking head
+    replay:FILE                                         a recording, at the pace it came in
 
 `hls://...` is `https://...` of a playlist. The prefix `listen:` alone tells listening from pulling.
 
@@ -19,6 +20,14 @@ The path of a packet through the files; base.py says what all ways in have in co
     file.py               the same for a file: no thread of its own, no second try
     synthetic.py          draws (scene/) instead of decoding
     diagnose.py           what FFmpeg said -> the error a person reads
+
+Beside them, recordings of what comes in:
+
+    tap.py                tells somebody else of each packet on its way into the decoder
+    recording.py          writes it down: recording_file.py (recording_layout.py, matroska.py,
+                          matroska_tracks.py) and the side-car, sidecar.py
+    keeper.py             keeps the last seconds in memory
+    playback.py           reads a recording; replay.py plays it as a live source
 """
 
 from __future__ import annotations
@@ -36,18 +45,26 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import IngestConfig
     from livefuse.ingest.base import Ingest
+    from livefuse.ingest.stage import StageMaker
+    from livefuse.ingest.tap import Tap
 
 PULL_SCHEMES: Final = (
     "rtsp", "rtsps", "rtmp", "rtmps", "http", "https", "hls", "udp", "tcp", "srt",
 )  # fmt: skip
-_LOCAL_SCHEMES: Final = ("camera", "test", "demo", "listen")
+_LOCAL_SCHEMES: Final = ("camera", "test", "demo", "listen", "replay")
 SCHEMES: Final = (*PULL_SCHEMES, "file", *_LOCAL_SCHEMES)
 _LISTEN: Final = "listen:"
 _FILE: Final = "file:"
 
 
 def create_ingest(
-    url: str, config: IngestConfig, clock: Clock, *, paced: bool, every_frame: bool
+    url: str,
+    config: IngestConfig,
+    clock: Clock,
+    *,
+    paced: bool,
+    every_frame: bool,
+    tap: Tap | None = None,
 ) -> Ingest:
     """Return the way in for `url`, unopened.
 
@@ -57,20 +74,23 @@ def create_ingest(
         clock: What time it is.
         paced: Whether a file or made picture goes at its own speed, as for a live output.
         every_frame: Whether no frame may be lost and the ingest waits for the pipeline.
+        tap: Who else is told what comes in, packet by packet (tap.py).
 
     Raises:
         ConfigError: the URL cannot be used.
     """
     check_url(url)
     makers: dict[str, Callable[[], Ingest]] = {
-        "camera": lambda: _create_camera(url, config, clock),
+        "camera": lambda: _create_camera(url, config, clock, tap),
         "test": lambda: _create_synthetic(url, config, clock, paced=paced, every_frame=every_frame),
         "demo": lambda: _create_synthetic(url, config, clock, paced=paced, every_frame=every_frame),
-        "listen": lambda: _create_listen(url, config, clock),
-        "file": lambda: _create_file(url, config, clock, paced=paced, every_frame=every_frame),
+        "listen": lambda: _create_listen(url, config, clock, tap),
+        "replay": lambda: _create_replay(url, config, clock, tap),
+        "file": lambda: _create_file(url, config, clock, tap, paced=paced, every_frame=every_frame),
     }
     make = makers.get(get_kind(url))
-    return make() if make is not None else _create_pull(url, config, clock)
+    ingest = make() if make is not None else _create_pull(url, config, clock, tap)
+    return ingest if tap is None else _tap_states(ingest, tap, clock)
 
 
 def is_live_url(url: str) -> bool:
@@ -147,30 +167,44 @@ def _check_listen(url: str) -> None:
 # Each way in is imported when it is used: a file job needs no camera, a camera no RTMP.
 
 
-def _create_pull(url: str, config: IngestConfig, clock: Clock) -> Ingest:
+def _create_pull(url: str, config: IngestConfig, clock: Clock, tap: Tap | None) -> Ingest:
     from livefuse.ingest.pull import PullIngest  # noqa: PLC0415 - as said above
 
-    return PullIngest(url, config, clock)
+    return PullIngest(url, config, clock, make_stage=_choose_stage(tap))
 
 
 def _create_file(
-    url: str, config: IngestConfig, clock: Clock, *, paced: bool, every_frame: bool
+    url: str,
+    config: IngestConfig,
+    clock: Clock,
+    tap: Tap | None,
+    *,
+    paced: bool,
+    every_frame: bool,
 ) -> Ingest:
     from livefuse.ingest.file import FileIngest  # noqa: PLC0415 - as said above
 
-    return FileIngest(url, config, clock, paced=paced, every_frame=every_frame)
+    return FileIngest(
+        url, config, clock, paced=paced, every_frame=every_frame, make_stage=_choose_stage(tap)
+    )
 
 
-def _create_listen(url: str, config: IngestConfig, clock: Clock) -> Ingest:
+def _create_replay(url: str, config: IngestConfig, clock: Clock, tap: Tap | None) -> Ingest:
+    from livefuse.ingest.replay import ReplayIngest  # noqa: PLC0415 - as said above
+
+    return ReplayIngest(url, config, clock, make_stage=_choose_stage(tap))
+
+
+def _create_listen(url: str, config: IngestConfig, clock: Clock, tap: Tap | None) -> Ingest:
     from livefuse.ingest.listen import ListenIngest  # noqa: PLC0415 - as said above
 
-    return ListenIngest(url, config, clock)
+    return ListenIngest(url, config, clock, make_stage=_choose_stage(tap))
 
 
-def _create_camera(url: str, config: IngestConfig, clock: Clock) -> Ingest:
+def _create_camera(url: str, config: IngestConfig, clock: Clock, tap: Tap | None) -> Ingest:
     from livefuse.ingest.camera import CameraIngest  # noqa: PLC0415 - as said above
 
-    return CameraIngest(url, config, clock)
+    return CameraIngest(url, config, clock, make_stage=_choose_stage(tap))
 
 
 def _create_synthetic(
@@ -179,3 +213,19 @@ def _create_synthetic(
     from livefuse.ingest.synthetic import SyntheticIngest  # noqa: PLC0415 - as said above
 
     return SyntheticIngest(url, config, clock, paced=paced, every_frame=every_frame)
+
+
+def _choose_stage(tap: Tap | None) -> StageMaker:
+    if tap is None:
+        from livefuse.ingest.decode import DecodeStage  # noqa: PLC0415 - as said above
+
+        return DecodeStage
+    from livefuse.ingest.tap import tap_stage  # noqa: PLC0415 - for jobs that are recorded
+
+    return tap_stage(tap)
+
+
+def _tap_states(ingest: Ingest, tap: Tap, clock: Clock) -> Ingest:
+    from livefuse.ingest.tap import TappedIngest  # noqa: PLC0415 - for jobs that are recorded
+
+    return TappedIngest(ingest, tap, clock)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import IngestConfig
     from livefuse.ingest.base import IngestSink
+    from livefuse.ingest.stage import Stage, StageMaker
 
     AnyPacket = Packet[Stream]
     OpenCamera = Callable[[Camera, str, IngestConfig], Source]
@@ -66,6 +67,7 @@ class CameraIngest:
         *,
         find_cameras: Callable[[], list[Camera]] = list_cameras,
         open_camera: OpenCamera | None = None,
+        make_stage: StageMaker = DecodeStage,
     ) -> None:
         self._url = url
         self._wanted = unquote(url.removeprefix(_SCHEME).removeprefix("//")).strip()
@@ -73,6 +75,7 @@ class CameraIngest:
         self._clock = clock
         self._find_cameras = find_cameras
         self._open_camera = open_camera or open_v4l2_source
+        self._make_stage = make_stage
         self._stopping = threading.Event()
         self._attempt = threading.Event()
         self._released = threading.Event()
@@ -95,7 +98,7 @@ class CameraIngest:
             IngestError: it cannot be opened, or gives nothing of use in any pixel format.
         """
         trial = Trial(sink, self._config, self._clock, self._attempt)
-        stage = DecodeStage(trial, self._config, self._clock, self._stopping, is_live=True)
+        stage = self._make_stage(trial, self._config, self._clock, self._stopping, is_live=True)
         delay_ns = self._config.reconnect_min_ms * NS_PER_MS
         has_worked = False
         while not self._stopping.is_set():
@@ -111,7 +114,7 @@ class CameraIngest:
             self._clock.wait(self._stopping, delay_ns)
         sink.on_state("ended")
 
-    def _try_formats(self, trial: Trial, stage: DecodeStage) -> IngestError | None:
+    def _try_formats(self, trial: Trial, stage: Stage) -> IngestError | None:
         """Live with the first pixel format that works until it is lost; return why it ended."""
         try:
             camera = choose_camera(self._wanted, self._find_cameras())
@@ -127,7 +130,7 @@ class CameraIngest:
         return self._describe_failure(camera, formats, trial, error)
 
     def _play(
-        self, camera: Camera, pixel_format: str, trial: Trial, stage: DecodeStage
+        self, camera: Camera, pixel_format: str, trial: Trial, stage: Stage
     ) -> IngestError | None:
         self._attempt.clear()
         if self._stopping.is_set():

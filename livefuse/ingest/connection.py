@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import IngestConfig
     from livefuse.ingest.base import IngestSink
-    from livefuse.ingest.decode import DecodeStage
     from livefuse.ingest.reader import Item, Reader
     from livefuse.ingest.source import Source
+    from livefuse.ingest.stage import Stage
 
 STALL_NS: Final = NS_PER_S
 """Without a picture for this long a live source counts as stalled."""
@@ -39,7 +39,7 @@ class Connection:
         clock: Clock,
         stopping: threading.Event,
         sink: IngestSink,
-        stage: DecodeStage,
+        stage: Stage,
     ) -> None:
         self._url = url
         self._config = config
@@ -117,7 +117,11 @@ class Connection:
             arrival_ns = self._pacer.wait_for(
                 packet.dts if packet.dts is not None else packet.pts, packet.time_base
             )
-        self._stage.take(item.packet, arrival_ns, is_video=item.is_video)
+        self._sink.begin_work()
+        try:
+            self._stage.take(item.packet, arrival_ns, is_video=item.is_video)
+        finally:
+            self._sink.end_work()
 
     def _check_start(self, started_ns: int, last_video_ns: int | None) -> None:
         """Give up on a source without a picture; one that sends may still owe its keyframe."""

@@ -20,19 +20,28 @@ if TYPE_CHECKING:
     from livefuse.config import IngestConfig
     from livefuse.ingest.base import IngestSink
     from livefuse.ingest.source import Source
+    from livefuse.ingest.stage import Stage, StageMaker
 
 
 class FileIngest:
     """A media file by its path or file:// URL. Decoded in the ingest's own thread."""
 
     def __init__(
-        self, url: str, config: IngestConfig, clock: Clock, *, paced: bool, every_frame: bool
+        self,
+        url: str,
+        config: IngestConfig,
+        clock: Clock,
+        *,
+        paced: bool,
+        every_frame: bool,
+        make_stage: StageMaker = DecodeStage,
     ) -> None:
         self._url = url
         self._config = config
         self._clock = clock
         self._paced = paced
         self._every_frame = every_frame
+        self._make_stage = make_stage
         self._stopping = threading.Event()
 
     def run(self, sink: IngestSink) -> None:
@@ -42,7 +51,7 @@ class FileIngest:
             IngestError: it is not there, not media, or not decodable.
         """
         sink.on_state("connecting")
-        stage = DecodeStage(
+        stage = self._make_stage(
             sink,
             self._config,
             self._clock,
@@ -84,7 +93,7 @@ class FileIngest:
             elapsed_s = (self._clock.now_ns() - started_ns) / NS_PER_S
             raise diagnose_open_error(error, self._url, self._config, elapsed_s) from None
 
-    def _take_all(self, source: Source, stage: DecodeStage) -> None:
+    def _take_all(self, source: Source, stage: Stage) -> None:
         pacer = Pacer(self._clock, self._stopping) if self._paced else None
         try:
             for is_video, packet in source.packets:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import IngestConfig
     from livefuse.ingest.base import IngestSink
+    from livefuse.ingest.stage import Stage, StageMaker
     from livefuse.packet import AudioInfo, VideoInfo
 
 PREFIX: Final = "listen:"
@@ -59,8 +60,16 @@ _JOIN_S: Final = 1.0
 class ListenIngest:
     """Waits for a push, takes it, waits for the next, until stopped."""
 
-    def __init__(self, url: str, config: IngestConfig, clock: Clock) -> None:
+    def __init__(
+        self,
+        url: str,
+        config: IngestConfig,
+        clock: Clock,
+        *,
+        make_stage: StageMaker = DecodeStage,
+    ) -> None:
         self._url = url.removeprefix(PREFIX)
+        self._make_stage = make_stage
         self._config = config
         self._clock = clock
         self._stopping = threading.Event()
@@ -73,7 +82,7 @@ class ListenIngest:
             IngestConnectError: the address cannot be listened on.
         """
         check_address(self._url)
-        stage = DecodeStage(sink, self._config, self._clock, self._stopping, is_live=True)
+        stage = self._make_stage(sink, self._config, self._clock, self._stopping, is_live=True)
         sink.on_state("connecting")
         while not self._stopping.is_set():
             before = stage.frames
@@ -94,7 +103,7 @@ class ListenIngest:
         if reader is not None:
             reader.interrupt()
 
-    def _play(self, sink: IngestSink, stage: DecodeStage) -> IngestError | None:
+    def _play(self, sink: IngestSink, stage: Stage) -> IngestError | None:
         child = _ListenChild(self._url, self._config)
         reader = self._reader = Reader(child.open_source, self._clock, cancel=child.stop)
         try:

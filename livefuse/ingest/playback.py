@@ -50,7 +50,10 @@ _MAX_LINE_BYTES: Final = 128 << 20
 
 
 class InputEvent(NamedTuple):
-    """The input's state changed, so many ns after the recording's start."""
+    """The input's state changed, so many ns after the recording's start.
+
+    `live` came from the stage that decoded, which says it again in a replay.
+    """
 
     state: InputState
     arrival_ns: int
@@ -146,7 +149,7 @@ class Recording:
         packet.is_keyframe, packet.is_corrupt = line.key, line.corrupt
         for name, value in line.side.items():
             _add_side_data(packet, cast("PktSideDataT", name), value)
-        return Item(packet, not line.sound, line.at, line.lost + lost)
+        return Item(packet, not line.sound, line.at, lost)
 
 
 def open_recording(path: Path | str, config: IngestConfig) -> Recording:

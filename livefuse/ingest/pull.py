@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from livefuse.config import IngestConfig
     from livefuse.ingest.base import IngestSink
     from livefuse.ingest.source import Source
+    from livefuse.ingest.stage import Stage, StageMaker
 
 _BACKOFF_SHARE: Final = 0.1
 _JITTER: Final = 0.2
@@ -38,11 +39,13 @@ class PullIngest:
         clock: Clock,
         *,
         choose: Callable[[float, float], float] = random.uniform,
+        make_stage: StageMaker = DecodeStage,
     ) -> None:
         self._url = url
         self._config = config
         self._clock = clock
         self._choose = choose
+        self._make_stage = make_stage
         self._stopping = threading.Event()
         self._reader: Reader | None = None
         self._uses_hardware = True
@@ -53,7 +56,7 @@ class PullIngest:
         Raises:
             IngestError: it could not be opened the first time.
         """
-        stage = DecodeStage(sink, self._config, self._clock, self._stopping, is_live=True)
+        stage = self._make_stage(sink, self._config, self._clock, self._stopping, is_live=True)
         lost_ns: int | None = None
         while not self._stopping.is_set():
             sink.on_state("connecting")
@@ -79,7 +82,7 @@ class PullIngest:
         if reader is not None:
             reader.interrupt()
 
-    def _play(self, sink: IngestSink, stage: DecodeStage) -> IngestError | None:
+    def _play(self, sink: IngestSink, stage: Stage) -> IngestError | None:
         """Live through one connection; return why it ended, None for a true end."""
         reader = None
         try:
@@ -127,7 +130,7 @@ class PullIngest:
                 self._uses_hardware = False
         return open_source(target, self._config, is_live=True, url=self._url)
 
-    def _gives_up_hardware(self, error: IngestError, stage: DecodeStage) -> bool:
+    def _gives_up_hardware(self, error: IngestError, stage: Stage) -> bool:
         """Say whether to open again without hardware, as that decoder gave no picture."""
         is_first = self._uses_hardware and not stage.has_media
         if not (is_first and isinstance(error, IngestUnsupportedError)):

@@ -2,7 +2,7 @@
 
 The first line is a `Head`. Then, in the order in which things came: an `Opened` for each
 connection, a `Stored` for each packet, a `Happened` for each change of the input's state, a `Gap`
-where the recorder itself had to leave packets out, and an `End` when it was closed well.
+where packets are missing, and an `End` when it was closed well.
 
 Matroska keeps milliseconds from 0, wants AAC without ADTS and H.264 with lengths instead of start
 codes, and has one set of parameters per track. So each `Stored` says where in the file its bytes
@@ -71,8 +71,7 @@ class Stored(
 
     `pos` and `size` say where its bytes lie in the Matroska file, `raw` holds them where it has no
     place for them, `head` what was taken off before them, `starts` the lengths of the start codes
-    that became lengths of four bytes. `crc` is CRC-32 of the bytes as they came, `lost` how many
-    packets were dropped before this one by who read the source.
+    that became lengths of four bytes. `crc` is CRC-32 of the bytes as they came.
     """
 
     at: int
@@ -83,7 +82,6 @@ class Stored(
     base: tuple[int, int] | None = None
     key: bool = False
     corrupt: bool = False
-    lost: int = 0
     pos: int = 0
     size: int = 0
     crc: int = 0
@@ -103,7 +101,7 @@ class Happened(
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="is", tag="gap"):
-    """The recorder was too slow for the disc and left out so many packets."""
+    """So many packets are missing here: whoever reads the source, or the disc, was too slow."""
 
     at: int
     packets: int
