@@ -1,4 +1,4 @@
-"""What a running job does is changed: whole, from its next frame on, and nobody's change is lost."""
+"""What a running job does is changed: whole, from its next frame on, no change lost."""
 
 from __future__ import annotations
 

@@ -42,66 +42,41 @@ class Route(NamedTuple):
 
 
 _JOB: Final = "/v1/jobs/{id}"
-_SESSION: Final = f"{_JOB}/{{kind:whip|whep}}/{{session}}"
+_EVENTS: Final = "text/event-stream"
 _PATCH: Final = "application/merge-patch+json"
-_WRONG: Final = (413, 415, 422)
+# How a request can fail, besides for want of the key: no such job; it does not run; what is asked
+# for is judged, and may be refused for any of these.
+_GONE: Final = (404,)
+_IDLE: Final = (404, 409)
+_FULL: Final = (404, 409, 503)
+_JUDGED: Final = (403, 404, 406, 409, 412, 413, 415, 422, 502, 503)
+_FACE: Final = ("application/json", *sorted(source.PICTURE_TYPES))
+_SDP, _FRAGMENT = webrtc.SDP, webrtc.FRAGMENT
+_WAYS: Final = f"{_JOB}/{{kind:whip|whep}}"
 
 ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/jobs", jobs.list_jobs, views.JobList),
-    Route(
-        "POST",
-        "/v1/jobs",
-        jobs.create_job,
-        views.JobView,
-        201,
-        views.NewJob,
-        (403, 409, 502, 503, *_WRONG),
-    ),
-    Route("GET", _JOB, jobs.show_job, views.JobView, fails=(404,)),
-    Route("DELETE", _JOB, jobs.delete_job, status=204, fails=(404,)),
-    Route(
-        "PUT",
-        f"{_JOB}/spec",
-        jobs.submit_job,
-        views.JobView,
-        200,
-        views.Spec,
-        (403, 404, 409, 502, 503, *_WRONG),
-    ),
-    Route(
-        "POST", f"{_JOB}/start", jobs.start_job, views.JobView, fails=(403, 404, 409, 422, 502, 503)
-    ),
-    Route("POST", f"{_JOB}/stop", jobs.stop_job, views.JobView, fails=(404,)),
-    Route("GET", f"{_JOB}/status", jobs.show_status, Statistics, fails=(404, 409)),
-    Route(
-        "GET",
-        f"{_JOB}/events",
-        events.stream_events,
-        "text/event-stream",
-        fails=(404, 409, 503),
-        query=("hz",),
-    ),
-    Route("GET", f"{_JOB}/token", token.show_token, Token, fails=(404, 409)),
-    Route(
-        "PATCH",
-        f"{_JOB}/token",
-        token.change_token,
-        Token,
-        200,
-        _PATCH,
-        (403, 404, 409, 412, 503, *_WRONG),
-    ),
+    Route("POST", "/v1/jobs", jobs.create_job, views.JobView, 201, views.NewJob, _JUDGED),
+    Route("GET", _JOB, jobs.show_job, views.JobView, fails=_GONE),
+    Route("DELETE", _JOB, jobs.delete_job, status=204, fails=_GONE),
+    Route("PUT", f"{_JOB}/spec", jobs.submit_job, views.JobView, 200, views.Spec, _JUDGED),
+    Route("POST", f"{_JOB}/start", jobs.start_job, views.JobView, fails=_JUDGED),
+    Route("POST", f"{_JOB}/stop", jobs.stop_job, views.JobView, fails=_GONE),
+    Route("GET", f"{_JOB}/status", jobs.show_status, Statistics, fails=_IDLE),
+    Route("GET", f"{_JOB}/events", events.stream_events, _EVENTS, fails=_FULL, query=("hz",)),
+    Route("GET", f"{_JOB}/token", token.show_token, Token, fails=_IDLE),
+    Route("PATCH", f"{_JOB}/token", token.change_token, Token, 200, _PATCH, _JUDGED),
     Route(
         "PUT",
         f"{_JOB}/source-face",
         source.set_source_face,
         views.FaceView,
         200,
-        ("application/json", *sorted(source.PICTURE_TYPES)),
-        (403, 404, 409, 503, *_WRONG),
+        _FACE,
+        _JUDGED,
         ("consent", "name"),
     ),
-    Route("GET", f"{_JOB}/outputs", outputs.list_outputs, views.OutputList, fails=(404, 409)),
+    Route("GET", f"{_JOB}/outputs", outputs.list_outputs, views.OutputList, fails=_IDLE),
     Route(
         "POST",
         f"{_JOB}/outputs",
@@ -109,49 +84,23 @@ ROUTES: Final[tuple[Route, ...]] = (
         views.OutputView,
         201,
         views.NewOutput,
-        (404, 409, 502, 503, *_WRONG),
+        _JUDGED,
     ),
-    Route(
-        "DELETE", f"{_JOB}/outputs/{{output}}", outputs.remove_output, status=204, fails=(404, 409)
-    ),
+    Route("DELETE", f"{_JOB}/outputs/{{output}}", outputs.remove_output, status=204, fails=_IDLE),
     Route(
         "POST",
         f"{_JOB}/recording",
         recording.write_recording,
         views.RecordingView,
         201,
-        fails=(404, 409),
+        fails=_IDLE,
     ),
-    Route("GET", f"{_JOB}/snapshot.jpg", streams.show_snapshot, "image/jpeg", fails=(404, 409)),
-    Route(
-        "GET",
-        f"{_JOB}/live.{{kind:flv|ts}}",
-        streams.stream_live,
-        "video/x-flv",
-        fails=(404, 409, 503),
-    ),
-    Route(
-        "OPTIONS", f"{_JOB}/{{kind:whip|whep}}", webrtc.show_capabilities, status=204, fails=(404,)
-    ),
-    Route(
-        "POST",
-        f"{_JOB}/{{kind:whip|whep}}",
-        webrtc.offer,
-        webrtc.SDP,
-        201,
-        webrtc.SDP,
-        (404, 406, 409, 503, *_WRONG),
-    ),
-    Route(
-        "PATCH",
-        _SESSION,
-        webrtc.trickle,
-        webrtc.FRAGMENT,
-        200,
-        webrtc.FRAGMENT,
-        (404, 409, 412, *_WRONG),
-    ),
-    Route("DELETE", _SESSION, webrtc.hang_up, fails=(404, 409)),
+    Route("GET", f"{_JOB}/snapshot.jpg", streams.show_snapshot, "image/jpeg", fails=_IDLE),
+    Route("GET", f"{_JOB}/live.{{kind:flv|ts}}", streams.stream_live, "video/x-flv", fails=_FULL),
+    Route("OPTIONS", _WAYS, webrtc.show_capabilities, status=204, fails=_GONE),
+    Route("POST", _WAYS, webrtc.offer, _SDP, 201, _SDP, _JUDGED),
+    Route("PATCH", f"{_WAYS}/{{session}}", webrtc.trickle, _FRAGMENT, 200, _FRAGMENT, _JUDGED),
+    Route("DELETE", f"{_WAYS}/{{session}}", webrtc.hang_up, fails=_IDLE),
     Route("GET", "/v1/catalogue", catalogue.show_catalogue, views.Catalogue),
     Route("GET", "/metrics", probes.show_metrics, "text/plain"),
     Route("GET", "/healthz", probes.show_health, "text/plain"),

@@ -6,8 +6,8 @@ import sys
 import msgspec
 
 from livefuse.config import Config, HttpConfig, ModelsConfig
-from livefuse.control.doctor import Check, examine, format_check
 from livefuse.control.api.server import bind_listener
+from livefuse.control.doctor import Check, examine, format_check
 
 ANY_PORT = Config(http=HttpConfig(port=0))
 

@@ -290,9 +290,7 @@ def test_a_player_that_reads_nothing_holds_up_nobody():
         with contextlib.closing(socket.socket()) as idle:
             idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
             idle.connect(("127.0.0.1", server.port))
-            idle.sendall(
-                f"GET /v1/jobs/main/live.flv?key={KEY} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
-            )
+            idle.sendall(request.encode())
             await until(lambda: stream.viewers)
             sent = 0
             async with asyncio.timeout(10):
