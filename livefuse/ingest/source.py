@@ -6,12 +6,12 @@ import ssl
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import av
 import av.error
 import av.logging
-from av.codec.context import Flags, ThreadType
+from av.codec.context import CodecContext, Flags, ThreadType
 from av.codec.hwaccel import HWAccel
 from av.stream import Discard, Disposition
 
@@ -23,7 +23,6 @@ from livefuse.packet import AudioInfo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from av.codec.context import CodecContext
     from av.container import InputContainer
     from av.packet import Packet
     from av.stream import Stream
@@ -41,6 +40,8 @@ _RTSP_OPTIONS: Final = {"max_delay": "200000"}
 _UDP_OPTIONS: Final = {"overrun_nonfatal": "1", "fifo_size": "50000"}
 _MAX_FPS: Final = 240
 _DEFAULT_FPS: Final = 30.0
+_HEADED: Final = frozenset({"h264", "hevc"})
+"""Codecs whose parameter sets say the size; a renewed decoder is not to believe the old one."""
 
 
 @dataclass(slots=True)
@@ -64,6 +65,7 @@ class Source:
     close: Callable[[], None]
     is_bursty: bool = False
     is_finite: bool = False
+    hardware: HWAccel | None = None
     opened_ns: int = 0
 
 
@@ -94,10 +96,12 @@ def open_source(
         hwaccel=hardware,
     )
     try:
-        return _describe(container, config, url, is_live=is_live, frame_threads=frame_threads)
+        source = _describe(container, config, url, is_live=is_live, frame_threads=frame_threads)
     except BaseException:
         container.close()
         raise
+    source.hardware = hardware
+    return source
 
 
 def get_scheme(url: str) -> str:
@@ -132,6 +136,16 @@ def build_options(scheme: str, config: IngestConfig, *, is_live: bool) -> dict[s
     return options
 
 
+def is_lossy(scheme: str, config: IngestConfig) -> bool:
+    """Say whether packets of a URL of `scheme` may be lost on the way.
+
+    Such pictures are decoded by one thread: with more, FFmpeg does not mark those that were hit.
+    """
+    return scheme in {"udp", "srt"} or (
+        scheme in {"rtsp", "rtsps"} and config.rtsp_transport == "udp"
+    )
+
+
 def find_hardware(config: IngestConfig) -> HWAccel | None:
     """Return a hardware decoder worth trying, or None; looks for device files only."""
     if config.hardware == "none":
@@ -152,6 +166,8 @@ def _describe(
     if decoder is None:
         raise create_codec_error(url, "")
     set_up_decoder(decoder, config, is_live=is_live, frame_threads=frame_threads)
+    if is_lossy(get_scheme(url), config):
+        decoder.thread_count = 1
     audio = container.streams.best("audio", related=video) if config.audio else None
     for stream in container.streams:
         if stream is not video and stream is not audio:
@@ -192,6 +208,33 @@ def _choose_video(container: InputContainer) -> VideoStream | None:
     ]
     best = container.streams.best("video")
     return best if best in moving else next(iter(moving), None)
+
+
+class NewExtradata(NamedTuple):
+    """Put on a packet (`opaque`) by ways in that cannot give it side data."""
+
+    extradata: bytes
+
+
+def read_new_extradata(packet: Packet[Stream]) -> bytes | None:
+    """Return the parameter sets that go with `packet` where they are new, else None."""
+    if packet.has_sidedata("new_extradata"):
+        return bytes(packet.get_sidedata("new_extradata"))
+    return packet.opaque.extradata if isinstance(packet.opaque, NewExtradata) else None
+
+
+def renew_decoder(source: Source, extradata: bytes | None = None) -> VideoCodecContext:
+    """Return a decoder set up as that of `source`, with nothing of its past.
+
+    `extradata` are its parameter sets, if they are not those of the old one.
+    """
+    old = source.decoder
+    new = cast("VideoCodecContext", CodecContext.create(old.codec, "r", source.hardware))
+    new.extradata = extradata if extradata is not None else old.extradata
+    if old.codec.canonical_name not in _HEADED:
+        new.width, new.height, new.pix_fmt = old.width, old.height, old.pix_fmt
+    new.thread_count, new.thread_type, new.flags = old.thread_count, old.thread_type, old.flags
+    return new
 
 
 def set_up_decoder(

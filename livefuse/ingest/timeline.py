@@ -45,7 +45,7 @@ class _Track:
     corrections: int = 0
 
 
-class Timeline:
+class SourceTimeline:
     """One job's line. Used from one thread.
 
     Live sources are checked against the arrival times: a gap that really took that long is kept.

@@ -139,6 +139,8 @@ class NeverDecodes:
     """A decoder that takes nothing."""
 
     name = "h264"
+    codec = av.Codec("h264", "r")
+    extradata = None
 
     def decode(self, packet):
         raise av.error.InvalidDataError(1, "no")

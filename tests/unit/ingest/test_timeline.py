@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.frame import TIME_BASE_HZ
-from livefuse.ingest.timeline import MIN_STEP, Timeline, to_ticks
+from livefuse.ingest.timeline import MIN_STEP, SourceTimeline, to_ticks
 
 MS = Fraction(1, 1000)
 STEP = TIME_BASE_HZ // 30
@@ -20,7 +20,7 @@ STEP = TIME_BASE_HZ // 30
 
 def make_timeline(*, is_live=True):
     counts: Counter[str] = Counter()
-    return Timeline(lambda name: counts.update([name]), is_live=is_live), counts
+    return SourceTimeline(lambda name: counts.update([name]), is_live=is_live), counts
 
 
 def run_video(timeline, stamps_ms, *, start_ms=0):
