@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from livefuse.governor import Governor
+from livefuse.governor import SPARED, Governor
 from livefuse.pipeline.state import Load
 from livefuse.telemetry import get_logger
 
@@ -33,7 +33,7 @@ class LoadControl:
         telemetry: Telemetry,
         look_every: int,
     ) -> None:
-        parts = {f"{name}_spared": part for name, part in part_of.items()} | dict(part_of)
+        parts = {f"{name}{SPARED}": part for name, part in part_of.items()} | dict(part_of)
         self._governor = Governor(config, frame_ms, parts, look_every)
         self._config = config
         self._telemetry = telemetry
@@ -42,6 +42,7 @@ class LoadControl:
         self._delay_ms = 0.0
         self._due = 0.0
         self._pressures: dict[str, frozenset[str]] = {}
+        self._soundings: deque[bool] = deque(maxlen=1)
         self._changes: deque[tuple[str, str]] = deque(maxlen=4)
 
     @property
@@ -69,7 +70,8 @@ class LoadControl:
         self._due -= 1.0
         change, reason = self._changes.popleft() if self._changes else ("", "")
         is_late = self._config.enabled and self._governor.must_skip_enhance(age_ms)
-        return load._replace(is_late=is_late, change=change, reason=reason)
+        is_sounding = bool(self._soundings) and self._soundings.popleft()
+        return load._replace(is_late=is_late, change=change, reason=reason, is_sounding=is_sounding)
 
     def note(self, now_ns: int, outcome: Outcome) -> None:
         """Take what a frame cost and decide for the next. From the last part's thread."""
@@ -77,7 +79,7 @@ class LoadControl:
             return
         # What a step costs when it works is what a rung spares; when it does not is another figure.
         costs = {
-            f"{name}_spared" if name in outcome.spared else name: took_ms
+            f"{name}{SPARED}" if name in outcome.spared else name: took_ms
             for name, took_ms in outcome.steps
         }
         self._follow(self._governor.note_frame(now_ns, costs, self._delay_ms))
@@ -86,6 +88,8 @@ class LoadControl:
 
     def _follow(self, decision: Decision) -> None:
         """Let the frames to come know what was decided."""
+        if decision.must_sound:
+            self._soundings.append(True)
         if not decision.reason:
             return
         rung = self._config.rungs[decision.rung]

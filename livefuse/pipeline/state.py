@@ -30,9 +30,10 @@ class FrameState:
     `covers`: ellipses (px) within which nothing of the frame is left. `cover_reason` asks for the
     whole picture to be covered. `source_shown` is the face that a swap or puppet shows.
     `rung` tells what is spared under load, `is_late` that this one frame has no time for more than
-    it must; `spared`: steps that did less than
-    their whole work. A step says
-    in `did`, in a few words, what it did.
+    it must, `is_sounding` that what is spared is to be done once, unseen, so that its cost is
+    known; `spared`: steps that did less than their whole work. `is_enhanced`: whether faces are
+    seen enhanced, None when there is nothing to enhance. A step says in `did`, in a few words, what
+    it did.
     `person_mask` is uint8, the whole picture in a smaller size: 255 is person. `is_trial`: a made
     picture before the first frame; whatever may run later is to run now, so that nothing is built
     in the middle of a stream.
@@ -50,6 +51,8 @@ class FrameState:
     error: str = ""
     rung: Rung = LADDER[0]
     is_late: bool = False
+    is_sounding: bool = False
+    is_enhanced: bool | None = None
     spared: set[str] = field(default_factory=set)
     source_shown: str = ""
     started_ns: int = 0
@@ -73,6 +76,7 @@ class Load(NamedTuple):
     is_late: bool = False
     change: str = ""
     reason: str = ""
+    is_sounding: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -95,6 +99,7 @@ class Outcome:
     error: str = ""
     covers: tuple[Ellipse, ...] = field(default=())
     spared: frozenset[str] = frozenset()
+    is_enhanced: bool | None = None
     rung: str = ""
 
 

@@ -178,6 +178,7 @@ class Pipeline:
         if token.operations:
             state.token = self._create_frame_token(state)
         state.rung, state.is_late = load.rung, load.is_late
+        state.is_sounding = load.is_sounding
         state.started_ns = self._clock.now_ns()
         if load.change:
             state.token = state.token.update_state(
@@ -245,6 +246,7 @@ class Pipeline:
             error=state.error,
             covers=state.covers,
             spared=frozenset(state.spared),
+            is_enhanced=state.is_enhanced,
             rung=state.rung.name,
         )
 

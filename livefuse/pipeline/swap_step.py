@@ -1,8 +1,8 @@
 """The operation `swap`: another face in place of the chosen ones, by the configured family.
 
 A chosen face is never bare: where it cannot be replaced it is covered as `blur` does. A swap
-begins out of that cover within three frames; when it had to give way to the cover, the cover
-stays for a second at least, so that nothing flickers.
+begins out of that cover within three frames, mixed with it; when it had to give way to the cover,
+the cover stays for a second at least, so that nothing flickers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import cv2
+
 from livefuse.errors import ConfigError
+from livefuse.frame import create_frame
 from livefuse.pipeline.analysis.portrait import analyse_portrait
 from livefuse.pipeline.effects.avatar import AvatarSwapper, is_avatar
 from livefuse.pipeline.effects.blur import FaceBlur
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from livefuse.face import Face
+    from livefuse.face import Face, Track
+    from livefuse.frame import Frame
     from livefuse.pipeline.effects.families import Swapper
     from livefuse.pipeline.effects.occlusion import Occlusion
     from livefuse.pipeline.state import FrameState, StepContext
@@ -48,6 +52,24 @@ class _Shown:
         self.wait_s = 0.0
 
 
+class _Fade:
+    """Copies of a picture with a face under its cover, to be mixed with the swapped one."""
+
+    def __init__(self, cover: FaceBlur) -> None:
+        self._cover = cover
+        self._frame: Frame | None = None
+
+    def copy(self, frame: Frame, track: Track) -> NDArray[np.uint8]:
+        """Return the planes of `frame`, `track` covered in them; kept until the next call."""
+        kept = self._frame
+        if kept is None or kept.buffer.shape != frame.buffer.shape:
+            kept = self._frame = create_frame(frame.width, frame.height)
+        kept.buffer[:] = frame.buffer
+        kept.colour = frame.colour
+        self._cover.cover(kept, [track])
+        return kept.buffer
+
+
 class SwapStep:
     """Each chosen face replaced, or covered. See `state.Step`."""
 
@@ -56,6 +78,7 @@ class SwapStep:
     ) -> None:
         self._keeper = keeper
         self._cover = cover
+        self._fade = _Fade(cover)
         self._occlusion = occlusion
         self._shown: dict[int, _Shown] = {}
         self._is_first = True
@@ -104,17 +127,22 @@ class SwapStep:
         track_id = face.track.track_id
         shown = self._shown.setdefault(track_id, _Shown())
         shown.wait_s -= state.dt_s
-        if shown.wait_s > 0.0 or not self._swap(state, face):
+        # With a new scene the swap is there at once; a face that walks in fades in.
+        share = 1.0 if self._is_first else min(1.0, shown.share + 1.0 / _FADE_FRAMES)
+        is_waiting = shown.wait_s > 0.0
+        covered = None if is_waiting or share >= 1.0 else self._fade.copy(state.frame, face.track)
+        if is_waiting or not self._swap(state, face):
             if shown.share > 0.0:
                 shown.share, shown.wait_s = 0.0, _MIN_COVER_S
             state.covers = (*state.covers, *self._cover.cover(state.frame, [face.track]))
             return
         face.is_replaced = True
-        # With a new scene the swap is there at once; a face that walks in fades in.
-        shown.share = 1.0 if self._is_first else min(1.0, shown.share + 1.0 / _FADE_FRAMES)
-        if shown.share < 1.0:
-            # Over the swapped face: what shines through the cover is never the wearer's.
-            self._cover.cover(state.frame, [face.track], 1.0 - shown.share)
+        shown.share = share
+        if covered is not None:
+            # Between the cover and the swapped face: the wearer's own is in neither.
+            cv2.addWeighted(
+                state.frame.buffer, share, covered, 1.0 - share, 0.0, dst=state.frame.buffer
+            )
 
     def _swap(self, state: FrameState, face: Face) -> bool:
         swapper = self._keeper.made

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.config import LADDER, GovernorConfig
-from livefuse.governor import PRESSURES, Governor, get_share
+from livefuse.governor import PRESSURES, Decision, Governor, get_share
 
 FRAME_MS = 1000 / 30
 FRAME_NS = int(FRAME_MS * NS_PER_MS)
@@ -21,16 +21,20 @@ class Run:
         self.governor = Governor(GovernorConfig(), FRAME_MS)
         self.now_ns = 0
         self.decisions = []
+        self.must_sound = False
+        self.sounded_s: list[float] = []
 
     def feed(self, costs, seconds, delay_ms=0.0, pressing=()):
         for _ in range(round(30 * seconds)):
             rung = LADDER[self.governor.rung]
             paid = {stage: ms for stage, ms in costs.items() if get_share(rung, stage) > 0}
             self.now_ns += FRAME_NS
-            for decision in (
-                self.governor.note_frame(self.now_ns, paid, delay_ms),
-                self.governor.note_pressure(self.now_ns, pressing),
-            ):
+            if self.must_sound:
+                paid["enhance"] = costs["enhance"]
+                self.sounded_s.append(self.now_ns / NS_PER_S)
+            by_time = self.governor.note_frame(self.now_ns, paid, delay_ms)
+            self.must_sound = by_time.must_sound
+            for decision in (by_time, self.governor.note_pressure(self.now_ns, pressing)):
                 if decision.reason:
                     self.decisions.append((self.now_ns / NS_PER_S, decision))
         return self.governor.rung
@@ -51,7 +55,7 @@ def test_down_within_a_second_straight_to_the_rung_that_fits():
     assert LADDER[run.governor.rung].name == "enhance_off"
     at_s, decision = run.decisions[0]
     assert at_s - begin_s < 1.0
-    assert decision == (2, "deadline", True)
+    assert decision == Decision(2, "deadline", is_downgrade=True)
 
 
 def test_back_within_ten_seconds_of_the_loads_end():
@@ -82,7 +86,7 @@ def test_a_standing_queue_goes_down_one_rung_whatever_is_predicted():
     run.feed(LIGHT, 1)
     run.feed(LIGHT, 0.5, delay_ms=60.0)
     assert run.governor.rung >= 1
-    assert run.decisions[0][1] == (1, "queue_delay", True)
+    assert run.decisions[0][1] == Decision(1, "queue_delay", is_downgrade=True)
 
 
 def test_one_late_frame_is_no_standing_queue():
@@ -193,7 +197,9 @@ def test_pressure_costs_a_rung_at_once_and_another_each_five_seconds(reason):
     run = Run()
     run.feed(LIGHT, 2)
     run.feed(LIGHT, 11, pressing={reason})
-    assert [d for _, d in run.decisions] == [(rung, reason, True) for rung in (1, 2, 3)]
+    assert [d for _, d in run.decisions] == [
+        Decision(rung, reason, is_downgrade=True) for rung in (1, 2, 3)
+    ]
     assert [round(at_s - 2) for at_s, _ in run.decisions] == [0, 5, 10]
 
 
@@ -240,3 +246,72 @@ def test_a_harsh_rung_is_left_under_pressure_too():
     assert LADDER[run.governor.rung].name == "frames_half"
     run.feed(LIGHT, 10, pressing={"memory_constrained"})
     assert LADDER[run.governor.rung].name == "align_half"
+
+
+DEAR = {**LIGHT, "enhance": 130.0}  # enhance alone, as when a face comes close
+
+
+@pytest.mark.parametrize("load_s", [5, 12, 20, 33, 50])
+def test_what_got_dear_alone_comes_back_within_ten_seconds_of_being_cheap(load_s):
+    """C09: nothing that still runs tells, so it is tried on single frames; no rung is changed."""
+    run = Run()
+    run.feed(LIGHT, 3)
+    run.feed(DEAR, load_s)
+    assert LADDER[run.governor.rung].name == "enhance_off"
+    assert len(run.decisions) == 1
+    run.feed(LIGHT, 10)
+    assert run.governor.rung == 0
+    run.feed(LIGHT, 60)
+    assert len(run.decisions) == 3  # down at once, up in two
+
+
+def test_a_dear_stage_is_tried_rarely():
+    """A fiftieth of the time at most, and less after a minute without luck."""
+    run = Run()
+    run.feed(LIGHT, 3)
+    run.feed(DEAR, 600)
+    assert len(run.decisions) == 1
+    first_minute = [at_s for at_s in run.sounded_s if at_s < 63]
+    assert 0.130 * len(first_minute) <= 60 / 50
+    assert len(run.sounded_s) - len(first_minute) <= 12
+
+
+def test_one_cheap_try_is_not_believed():
+    run = Run()
+    run.feed(LIGHT, 3)
+    run.feed(DEAR, 6)
+    while not run.must_sound:
+        run.feed(DEAR, 1 / 30)
+    run.feed(LIGHT, 1 / 30)
+    assert run.must_sound  # it is tried again at once
+    run.feed(DEAR, 3)
+    assert LADDER[run.governor.rung].name == "enhance_off"
+
+
+def test_nothing_is_tried_in_a_queue_or_under_pressure_or_without_room():
+    busy = {"detect": 9.0, "align": 12.0, "swap": 14.0, "enhance": 130.0}
+    for costs, more in (
+        (DEAR, {"delay_ms": 36.0}),
+        (DEAR, {"pressing": {"thermal"}}),
+        (busy, {}),
+    ):
+        run = Run()
+        run.feed(LIGHT, 3)
+        run.feed(DEAR, 1)
+        run.feed(costs, 40, **more)
+        assert run.sounded_s == []
+
+
+def test_where_there_is_no_face_a_try_is_asked_for_again_later():
+    run = Run()
+    run.feed(LIGHT, 3)
+    run.feed(DEAR, 6)
+    asked = 0
+    without = {stage: ms for stage, ms in LIGHT.items() if stage != "enhance"}
+    for _ in range(600):
+        run.must_sound = False  # nobody enhances
+        run.feed(without, 1 / 30)
+        asked += run.must_sound
+    assert 2 <= asked <= 5
+    run.feed(LIGHT, 12)
+    assert run.governor.rung == 0

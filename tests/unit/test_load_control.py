@@ -32,7 +32,8 @@ class Run:
             self.loads.append(load)
             if load is None:
                 continue
-            spared = {"enhance"} if load.rung.enhance_share == 0 else set()
+            is_spared = load.rung.enhance_share == 0 and not load.is_sounding
+            spared = {"enhance"} if is_spared else set()
             times = [(name, other_ms) for name in OPERATIONS[:-1]]
             times.append(("enhance", 0.1 if spared else enhance_ms))
             outcome = Outcome(TOKEN, vouched=True, steps=tuple(times), spared=frozenset(spared))
@@ -124,3 +125,14 @@ def test_what_presses_reaches_the_rung_the_token_and_the_counters():
     assert run.feed(20) == "everything"
     changes = [load.reason for load in run.loads if load.change]
     assert changes[:2] == ["memory_constrained: enhance_half", "thermal: enhance_off"]
+
+
+def test_a_try_reaches_one_frame():
+    """C09: what got dear alone is tried on single frames, and comes back when it is cheap."""
+    run = Run()
+    run.feed(3)
+    run.feed(9, enhance_ms=130.0)
+    assert run.control.rung_name == "enhance_off"
+    assert sum(load.is_sounding for load in run.loads) == 1
+    assert run.feed(10) == "everything"
+    assert run.telemetry.counts()["downgrades"] == 1

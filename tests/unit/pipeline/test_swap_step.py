@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 from functools import partial
@@ -174,15 +175,31 @@ def test_a_blend_of_nought_is_the_input(bench, blend_ratio):
 
 
 def test_who_walks_in_fades_in_out_of_the_cover(bench):
-    """C62: and what shines through the cover is the swapped face."""
+    """C62: a third, two thirds, all of it; and what it is mixed with is the cover."""
     bench.run()
     bench.track_id = 8
-    greys = [bench.run()[0] for _ in range(4)]
-    assert greys[3] == PAINT
-    assert greys[2] == PAINT
-    # The swap's own grey, darkened by nothing brighter than itself: never the bare face.
-    assert max(greys) <= PAINT + 1  # rounding
-    assert all(state.faces[0].is_replaced for _, state in [bench.run()])
+    covered = bench.run(mesh=False)[1].frame.y.astype(np.float32)
+    bench.track_id = 9
+    for share in (1 / 3, 2 / 3, 1.0, 1.0):
+        state = bench.run()[1]
+        seen = state.frame.y[140:220, 230:290]
+        wanted = share * PAINT + (1 - share) * covered[140:220, 230:290]
+        assert np.abs(seen - wanted).max() <= 1.0  # rounding
+        assert state.faces[0].is_replaced
+        assert (state.frame.y[:, 450:] == 40).all()  # nothing else is touched
+
+
+def test_out_of_a_cover_it_comes_in_three_steps_of_the_picture(bench):
+    """C62: no two pictures differ by more than a third of what changes. Into a cover it is one
+    step: what cannot be replaced any more must not shine through for a frame."""
+    pictures = [bench.run(mesh=False)[1].frame.y.astype(np.float32) for _ in range(2)]
+    while len(pictures) < 40:
+        pictures.append(bench.run()[1].frame.y.astype(np.float32))
+    whole = np.abs(pictures[-1] - pictures[0]).mean()
+    steps = [np.abs(b - a).mean() / whole for a, b in itertools.pairwise(pictures)]
+    assert whole > 1.0
+    assert max(steps) == pytest.approx(1 / 3, abs=0.03)
+    assert sum(step > 0.01 for step in steps) == 3
 
 
 def test_after_a_cut_it_is_there_at_once(bench):

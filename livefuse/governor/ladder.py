@@ -1,7 +1,6 @@
-"""Load to rung: the pipeline lightens itself when a frame's work does not fit into its time.
+"""The ladder: which rung holds, and why.
 
-Pure: costs, queue delays and the time come in, a decision goes out; the same calls give the same
-decisions. Two means, as measured against others in tests/governor:
+Two means, as measured against others in tests/governor:
 
     the ladder   slow. Predicts what each rung needs from averages of the stages' costs, goes down
                  straight to the rung that fits, up one at a time and with growing patience
@@ -23,14 +22,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
+from livefuse.governor.costs import Costs
+from livefuse.governor.sounding import Sounding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from livefuse.config import GovernorConfig, Rung
 
-_SMOOTHING: Final = 0.15
-_OUTLIER: Final = 2.0  # a sample counts at most as twice the average
 _DOWN_AT: Final = 0.92
 _DOWN_AFTER_NS: Final = 150 * NS_PER_MS
 _UP_AT: Final = 0.80
@@ -47,15 +46,19 @@ _PRESSURE_GONE_NS: Final = 10 * NS_PER_S
 PRESSURES: Final = ("memory_constrained", "gpu_memory", "thermal", "low_power")
 """What may press beside `deadline` and `queue_delay`, the most urgent first."""
 _SETTLE_NS: Final = 500 * NS_PER_MS  # the first frames of a stream are slow
-_DEVICE_STAGE: Final = "align"  # runs on all rungs but the last, so it tells how fast the device is
+_SOUNDED: Final = "enhance"  # the one stage that a rung switches off
 
 
 class Decision(NamedTuple):
-    """Which rung holds, and why it changed with this frame; `reason` is empty when it did not."""
+    """Which rung holds, and why it changed with this frame; `reason` is empty when it did not.
+
+    `must_sound`: the next frame is to do the work that the rung spares, once and unseen.
+    """
 
     rung: int
     reason: str = ""
     is_downgrade: bool = False
+    must_sound: bool = False
 
 
 class GovernorStatistics(NamedTuple):
@@ -85,10 +88,10 @@ class Governor:
         """
         self._rungs: Sequence[Rung] = config.rungs
         self._frame_ms = frame_ms
-        self._part_of = part_of or {}
-        self._look_every = look_every
-        self._costs: dict[str, float] = {}
-        self._samples: dict[str, int] = {}
+        self._costs = Costs(config.rungs, part_of or {}, look_every)
+        self._sounding = Sounding()
+        # A frame that is on its way through several threads at once takes longer than one time.
+        self._late_frames = max(_LATE_FRAMES, float(len(set((part_of or {}).values()))))
         self._first_ns: int | None = None
         self._rung = 0
         self._over_since_ns: int | None = None
@@ -121,7 +124,7 @@ class Governor:
             self._first_ns = now_ns
         if now_ns - self._first_ns >= _SETTLE_NS:
             for stage, cost_ms in costs_ms.items():
-                self._note_cost(stage, cost_ms)
+                self._note_cost(now_ns, stage, cost_ms)
         self._note_delay(now_ns, queue_delay_ms)
         if self._changed_ns is None:
             self._changed_ns = now_ns
@@ -131,7 +134,7 @@ class Governor:
             return self._go_down(now_ns, reason)
         if self._may_go_up(now_ns):
             return self._go_up(now_ns)
-        return Decision(self._rung)
+        return Decision(self._rung, must_sound=self._must_sound(now_ns))
 
     def note_pressure(self, now_ns: int, reasons: Collection[str]) -> Decision:
         """Take what presses just now beside time, of `PRESSURES`; nothing: `reasons` is empty.
@@ -153,36 +156,31 @@ class Governor:
 
     def must_skip_enhance(self, delay_ms: float) -> bool:
         """Say whether a frame that is `delay_ms` old would come late with its enhance."""
-        service = sum(self._costs.values())
-        return delay_ms + service > _LATE_FRAMES * self._frame_ms
+        return delay_ms + self._costs.get_service_ms() > self._late_frames * self._frame_ms
 
     def predict_ms(self, rung: int) -> float:
         """Return what a frame needs on `rung` of the busiest thread, by the averages so far."""
-        needs: dict[int, float] = {}
-        for stage, cost in self._costs.items():
-            part = self._part_of.get(stage, 0)
-            share = get_share(self._rungs[rung], stage, self._look_every)
-            needs[part] = needs.get(part, 0.0) + cost * share
-        return max(needs.values(), default=0.0)
+        return self._costs.predict_ms(rung)
 
-    def _note_cost(self, stage: str, cost_ms: float) -> None:
-        known = self._costs.get(stage)
-        count = self._samples[stage] = self._samples.get(stage, 0) + 1
-        if known is None:
-            self._costs[stage] = cost_ms
-            return
-        capped = min(cost_ms, _OUTLIER * max(known, 0.1))
-        # The first samples count alike: a single slow one must not speak for all.
-        new = known + max(_SMOOTHING, 1 / count) * (capped - known)
-        if stage == _DEVICE_STAGE:
-            self._follow_device(new / max(known, 0.1))
-        self._costs[stage] = new
+    def _note_cost(self, now_ns: int, stage: str, cost_ms: float) -> None:
+        if stage != _SOUNDED or not self._sounding.is_off:
+            self._costs.note(self._rung, stage, cost_ms)
+        elif self._sounding.is_asked:
+            need_ms = self._costs.predict_with_ms(self._rung - 1, stage, cost_ms)
+            fits = need_ms < _UP_AT * self._frame_ms
+            believed_ms = self._sounding.hear(now_ns, cost_ms, fits=fits)
+            if believed_ms is not None:
+                self._costs.replace(stage, believed_ms)
 
-    def _follow_device(self, factor: float) -> None:
-        """A stage that is off gets slower and faster with the device, as those that run do."""
-        for stage, cost in self._costs.items():
-            if get_share(self._rungs[self._rung], stage) == 0.0:
-                self._costs[stage] = cost * factor
+    def _must_sound(self, now_ns: int) -> bool:
+        """Say whether only an old figure keeps the rung above away, and it is time to renew it."""
+        if not self._sounding.is_off or not self._rungs[self._rung - 1].enhance_share:
+            return False
+        # Nothing is tried in a queue, nor for what something else keeps away.
+        if self._is_pressed(now_ns) or self._delays[-1][1] > self._frame_ms:
+            return False
+        fits = self._costs.predict_with_ms(self._rung - 1, _SOUNDED, 0.0)
+        return fits < _UP_AT * self._frame_ms and self._sounding.ask(now_ns)
 
     def _note_delay(self, now_ns: int, delay_ms: float) -> None:
         self._delays.append((now_ns, delay_ms))
@@ -241,21 +239,19 @@ class Governor:
 
     def _go_up(self, now_ns: int) -> Decision:
         if self._rungs[self._rung].cover_only:
-            self._forget_costs()
+            self._costs.forget(self._rung - 1)
         self._change(now_ns, self._rung - 1)
         self._upgraded_ns = now_ns
         self._upgrades += 1
         return Decision(self._rung, "head_room")
 
-    def _forget_costs(self) -> None:
-        """A try is judged by what it measures, not by what was true when all was given up."""
-        above = self._rungs[self._rung - 1]
-        for stage in [s for s in self._costs if get_share(above, s, self._look_every) > 0.0]:
-            del self._costs[stage], self._samples[stage]
-
     def _change(self, now_ns: int, rung: int) -> None:
         self._rung = rung
         self._changed_ns = now_ns
+        if self._rungs[rung].enhance_share:
+            self._sounding.stop()
+        elif not self._sounding.is_off:
+            self._sounding.start(now_ns, self._costs.get_ms(_SOUNDED))
         self._over_since_ns = None
         self._delays.clear()
 
@@ -272,13 +268,3 @@ def _is_harsh(rung: Rung) -> bool:
 
 def _rank_pressure(reason: str) -> int:
     return PRESSURES.index(reason) if reason in PRESSURES else len(PRESSURES)
-
-
-def get_share(rung: Rung, stage: str, look_every: int = 3) -> float:
-    """Return the part of the source's frames on which `stage` runs on `rung`."""
-    if rung.cover_only:
-        return 0.0
-    looks = 1.0 / max(rung.detect_every, look_every)
-    shares = {"detect": looks, "align": rung.align_share, "enhance": rung.enhance_share}
-    share = shares.get(stage, 1.0)
-    return share * rung.frame_share
