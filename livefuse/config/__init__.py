@@ -38,6 +38,7 @@ from livefuse.config.media import (
     RingConfig,
     RtmpConfig,
 )
+from livefuse.config.replay import ReplayConfig
 from livefuse.config.system import MarkConfig, ModelsConfig, SafetyConfig, WatchdogConfig
 from livefuse.config.values import Mode
 from livefuse.config.webrtc import IceServer, WebRtcConfig
@@ -72,6 +73,7 @@ __all__ = [
     "PublishConfig",
     "PuppetConfig",
     "RecordConfig",
+    "ReplayConfig",
     "RingConfig",
     "RtmpConfig",
     "Rung",
@@ -110,6 +112,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     publish: PublishConfig = PublishConfig()
     rtmp: RtmpConfig = RtmpConfig()
     record: RecordConfig = RecordConfig()
+    replay: ReplayConfig = ReplayConfig()
     http: HttpConfig = HttpConfig()
     webrtc: WebRtcConfig = WebRtcConfig()
     models: ModelsConfig = ModelsConfig()
