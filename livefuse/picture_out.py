@@ -120,8 +120,10 @@ class PictureOut:
         self._lock = threading.Lock()
         self._in_hand: Frame | None = None
         self._has_generated = False
-        self._last_pts = -1
-        self._shift = 0
+        self.last_pts = -1
+        """The stamp of the last picture shown, held ones too."""
+        self.shift = 0
+        """How far pictures are moved, since their source goes on where it had stopped."""
         self._behind = 0
 
     @property
@@ -202,7 +204,7 @@ class PictureOut:
         if self._may_show is not None and not self._may_show():
             self._hold.hide()
         frame = self._hold.repeat(self._clock.now_ns())
-        if frame is not None and frame.pts > self._last_pts:
+        if frame is not None and frame.pts > self.last_pts:
             self._telemetry.count("held_frames")
             self._show(frame, needs_mark=self._hold.take_mark(), is_held=True)
 
@@ -211,8 +213,8 @@ class PictureOut:
 
         A source that goes on where it stopped, as if no time had passed, moves the line instead.
         """
-        frame.pts += self._shift
-        if frame.pts > self._last_pts:
+        frame.pts += self.shift
+        if frame.pts > self.last_pts:
             self._behind = 0
             return False
         self._behind += 1
@@ -220,14 +222,14 @@ class PictureOut:
             self._telemetry.count("dropped_behind_hold")
             self._telemetry.journal.note_drop(frame, "behind_hold")
             return True
-        moved = self._last_pts + TIME_BASE_HZ // 30 - frame.pts
-        self._shift, frame.pts = self._shift + moved, frame.pts + moved
+        moved = self.last_pts + TIME_BASE_HZ // 30 - frame.pts
+        self.shift, frame.pts = self.shift + moved, frame.pts + moved
         self._behind = 0
         return False
 
     def _show(self, frame: Frame, *, needs_mark: bool = True, is_held: bool = False) -> None:
         """Mark after all else, before anything leaves; then encode for everybody."""
-        self._last_pts = frame.pts
+        self.last_pts = frame.pts
         if frame.is_generated:
             self._has_generated = True
             if needs_mark:

@@ -1,19 +1,18 @@
-"""Sound to all outputs, in step by PTS; silence while the input is away."""
+"""Sound to all outputs, in step by PTS; silence while the input, or its sound alone, is away."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from livefuse.clock import NS_PER_MS, NS_PER_S, Clock
+from livefuse.clock import NS_PER_MS, Clock
 from livefuse.frame import TIME_BASE_HZ
 from livefuse.publish.silence import create_silence
+from livefuse.publish.sound_line import SoundLine
 from livefuse.ring import Ring, RingClosed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from livefuse.config import Config
     from livefuse.packet import Packet
     from livefuse.publish.audio import AudioTrack
@@ -22,6 +21,21 @@ if TYPE_CHECKING:
     from livefuse.watchdog import Pulse
 
 _LOOK_EVERY_NS: Final = 100 * NS_PER_MS
+_SMOOTHING: Final = 1 / 16
+
+
+class PictureLine(Protocol):
+    """How far the pictures have come on the job's line (1/90000 s)."""
+
+    @property
+    def last_pts(self) -> int:
+        """The stamp of the last picture shown, held ones too; -1 before the first."""
+        ...
+
+    @property
+    def shift(self) -> int:
+        """How far pictures are moved, since their source goes on where it had stopped."""
+        ...
 
 
 class SoundOut:
@@ -35,10 +49,11 @@ class SoundOut:
         self._telemetry = telemetry
         self._clock: Clock = telemetry.clock
         self._offset = config.audio.offset_ms * TIME_BASE_HZ // 1000
-        self._after_ns = config.hold.after_ms * NS_PER_MS
-        self._silence = create_silence(track.info)
-        self._end_pts: int | None = None  # where the sound that was sent ends
-        self._heard_ns = 0
+        patience = config.hold.after_ms * TIME_BASE_HZ // 1000
+        self._line = SoundLine(create_silence(track.info), patience)
+        self._shift = 0
+        self.delay_ms = 0.0
+        """How long sound takes from its arrival to the outputs, lately."""
         self._owner: int | None = None  # the thread whose turn it is
         self._lock = threading.Lock()
 
@@ -48,17 +63,26 @@ class SoundOut:
             self._owner = None
             self._track = track
 
+    def describe(self, picture_ms: float) -> dict[str, Any]:
+        """Return what status shows; `picture_ms` is how long pictures take. Any thread.
+
+        `ahead_ms`: how much earlier than its picture sound leaves. Players wait for that long.
+        """
+        return {
+            "codec": self._track.info.codec,
+            "is_relayed": self._track.is_relayed,
+            "offset_ms": self._offset * 1000 // TIME_BASE_HZ,
+            "delay_ms": round(self.delay_ms, 1),
+            "ahead_ms": round(picture_ms - self.delay_ms, 1),
+        }
+
     def run(
-        self,
-        sound: Ring[Packet],
-        *,
-        is_holding: Callable[[], bool] | None,
-        pulse: Pulse | None = None,
+        self, sound: Ring[Packet], *, pictures: PictureLine | None, pulse: Pulse | None = None
     ) -> None:
         """Relay or transcode until the end; it never waits for pictures.
 
-        `is_holding` says whether the pictures stand still for want of an input: then silence fills
-        the time; None: never. `pulse` is told when there is work.
+        Where sound stays behind `pictures` silence fills the time; None: never. `pulse` is told
+        when there is work.
 
         Raises:
             RingClosed: another thread has taken over.
@@ -67,15 +91,16 @@ class SoundOut:
         track = self._track
         try:
             while True:
-                packet = sound.take() if is_holding is None else sound.take_within(_LOOK_EVERY_NS)
+                packet = sound.take() if pictures is None else sound.take_within(_LOOK_EVERY_NS)
                 if packet is not None:
                     if pulse is not None:
                         pulse.begin()
                     self._send(track.process(packet))
+                    self._note_delay(packet)
                     if pulse is not None:
                         pulse.end()
-                elif is_holding is not None and is_holding():
-                    self._fill()
+                if pictures is not None and pictures.last_pts >= 0:
+                    self._follow(pictures)
         except RingClosed:
             self._send(track.flush())
         finally:
@@ -84,34 +109,35 @@ class SoundOut:
 
     def _send(self, packets: list[Packet]) -> None:
         with self._lock:
-            if self._owner != threading.get_ident():
-                raise RingClosed
-            self._send_in_turn(packets)
+            self._check_turn()
+            for packet in packets:
+                moved = replace(packet, pts=packet.pts + self._shift, dts=packet.dts + self._shift)
+                placed = self._line.place(moved)
+                if not placed:
+                    self._telemetry.count("audio_behind_silence")
+                self._pass_on(placed[:-1], "filled_audio_packets")
+                self._pass_on(placed[-1:])
 
-    def _send_in_turn(self, packets: list[Packet]) -> None:
+    def _follow(self, pictures: PictureLine) -> None:
+        with self._lock:
+            self._check_turn()
+            self._shift = pictures.shift
+            self._pass_on(self._line.follow(pictures.last_pts), "silent_packets")
+
+    def _pass_on(self, packets: list[Packet], counter: str = "") -> None:
         for packet in packets:
-            if self._end_pts is not None and packet.dts < self._end_pts - packet.duration:
-                self._telemetry.count("audio_behind_silence")
-                continue
-            self._heard_ns = self._clock.now_ns()
-            self._pass_on(packet)
+            if counter:
+                self._telemetry.count(counter)
+            if packet.dts + self._offset >= 0:
+                moved = replace(
+                    packet, pts=packet.pts + self._offset, dts=packet.dts + self._offset
+                )
+                self._fanout.send(moved)
 
-    def _fill(self) -> None:
-        """Send silence for the time since the last sound."""
-        if self._end_pts is None or self._silence is None:
-            return
-        away_ns = self._clock.now_ns() - self._heard_ns
-        if away_ns < self._after_ns:
-            return
-        self._heard_ns += away_ns
-        until = self._end_pts + away_ns * TIME_BASE_HZ // NS_PER_S
-        while self._end_pts + self._silence.duration <= until:
-            self._telemetry.count("silent_packets")
-            self._pass_on(replace(self._silence, pts=self._end_pts, dts=self._end_pts))
+    def _check_turn(self) -> None:
+        if self._owner != threading.get_ident():
+            raise RingClosed
 
-    def _pass_on(self, packet: Packet) -> None:
-        unit = self._silence.duration if self._silence is not None else 0
-        self._end_pts = packet.dts + (packet.duration or unit)
-        if packet.dts + self._offset >= 0:
-            moved = replace(packet, pts=packet.pts + self._offset, dts=packet.dts + self._offset)
-            self._fanout.send(moved)
+    def _note_delay(self, packet: Packet) -> None:
+        took_ms = (self._clock.now_ns() - packet.arrival_ns) / NS_PER_MS
+        self.delay_ms += (took_ms - self.delay_ms) * _SMOOTHING

@@ -15,7 +15,7 @@ time line and outputs stay.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -94,6 +94,11 @@ class Stages:
     def encoder(self) -> VideoEncoder:
         """The one that works now."""
         return self.pictures.encoder
+
+    @property
+    def size_px(self) -> tuple[int, int]:
+        """Width and height of all frames."""
+        return self._media.width, self._media.height
 
     @property
     def faces(self) -> int:
@@ -253,10 +258,16 @@ class Stages:
             return True
         return treatment.pipeline.may_show(treatment.last_token)
 
+    def describe_sound(self) -> dict[str, Any]:
+        """Return what status shows of the sound, nothing when there is none. Any thread."""
+        if self._sound_out is None:
+            return {}
+        return self._sound_out.describe(self._telemetry.latency.recent().p50_ms)
+
     def _run_sound(self, pulse: Pulse) -> None:
         if self._sound_out is not None:
-            is_holding = (lambda: self.pictures.is_holding) if self._may_hold else None
-            self._sound_out.run(self._sound, is_holding=is_holding, pulse=pulse)
+            pictures = self.pictures if self._may_hold else None
+            self._sound_out.run(self._sound, pictures=pictures, pulse=pulse)
 
     def _create_pulse(self, name: str) -> Pulse:
         limit_ns = self._config.watchdog.encode_limit_ms * NS_PER_MS

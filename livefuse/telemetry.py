@@ -120,7 +120,8 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of a job, as status, panel and `--stats` show them.
 
     `token` is the last frame's, with its log: each step, what it did and how long it took.
-    `networks` says where networks run (runtime's figures), empty while none was loaded.
+    `networks` says where networks run (runtime's figures), empty while none was loaded. `sound`
+    says how far sound runs ahead of its picture; empty without sound.
     """
 
     job: str
@@ -144,6 +145,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     token: dict[str, Any] = msgspec.field(default_factory=dict)
     rung: str = ""
     networks: dict[str, Any] = msgspec.field(default_factory=dict)
+    sound: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Journal:

@@ -43,6 +43,9 @@ class _Target:
     frames: FrameOutput | None = None
     has_failed: bool = False
 
+    def status(self) -> OutputStatus:
+        return msgspec.structs.replace(self.output.status(), id=self.id)
+
 
 class FanOut:
     """The outputs of a job, and the streams that players can join. Safe from any thread.
@@ -104,8 +107,8 @@ class FanOut:
             fanout.add(url)
         return fanout
 
-    def add(self, url: str) -> str:
-        """Add an output, at any time; return its id. It starts with header and keyframe.
+    def add(self, url: str) -> OutputStatus:
+        """Add an output, at any time; return its id and state. It starts with header and keyframe.
 
         Whether a remote server takes the stream is told by its status, not here.
 
@@ -132,7 +135,7 @@ class FanOut:
                 target.packets.open(self._streams)
             self._targets += (target,)
         self._keyframes.request()
-        return target.id
+        return target.status()
 
     def remove(self, which: str, timeout_s: float = _CLOSE_S) -> None:
         """Take away the output of that id or URL; it is closed behind the caller's back.
@@ -201,7 +204,7 @@ class FanOut:
     def statuses(self) -> list[OutputStatus]:
         """Return a snapshot of each target, in order, then of the streams that are watched."""
         watched = [stream.status() for stream in self.live.values()]
-        own = [msgspec.structs.replace(t.output.status(), id=t.id) for t in self._targets]
+        own = [target.status() for target in self._targets]
         return own + [status for status in watched if status.viewers]
 
     def _list_packet_outputs(self) -> list[Output]:

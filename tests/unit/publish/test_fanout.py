@@ -100,7 +100,7 @@ def test_an_output_that_comes_later_starts_with_the_header_and_asks_for_a_keyfra
     for packet in media.packets[:middle]:
         fanout.send(packet)
     path = tmp_path / "later.mkv"
-    name = fanout.add(str(path))
+    name = fanout.add(str(path)).id
     assert forced == [1]
     assert [(status.id, status.state) for status in fanout.statuses()] == [(name, "connecting")]
     for packet in media.packets[middle:]:
@@ -166,7 +166,7 @@ def test_outputs_may_come_and_go_while_packets_are_sent():
 
     def come_and_go(number):
         while not over.is_set():
-            fanout.remove(fanout.add(f"{number}:{time.monotonic_ns()}"))
+            fanout.remove(fanout.add(f"{number}:{time.monotonic_ns()}").id)
 
     threads = [threading.Thread(target=come_and_go, args=(n,), daemon=True) for n in range(2)]
     for thread in threads:
