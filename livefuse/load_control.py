@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any, Final
 
+from livefuse.clock import NS_PER_S
 from livefuse.governor import SPARED, Governor
 from livefuse.pipeline.state import Load
 from livefuse.telemetry import get_logger
@@ -44,11 +45,36 @@ class LoadControl:
         self._pressures: dict[str, frozenset[str]] = {}
         self._soundings: deque[bool] = deque(maxlen=1)
         self._changes: deque[tuple[str, str]] = deque(maxlen=4)
+        self._by_reason: Counter[str] = Counter()
+        self._rung_ns: Counter[str] = Counter()
+        self._since_ns = telemetry.clock.now_ns()
+        self._enhanced = self._bare = 0
 
     @property
     def rung_name(self) -> str:
         """The name of the rung that holds."""
         return self._load.rung.name
+
+    def describe(self) -> dict[str, Any]:
+        """Return what status shows of load. Any thread.
+
+        `rung_index` counts from 0, everything. `changes` are counted by reason, `rung_seconds` are
+        what was spent on each rung. `enhanced_frames` show an enhanced face, `not_enhanced_frames`
+        one that should be; `enhanced_share` is the former's part, None where there is none.
+        """
+        lasts_ns = self._telemetry.clock.now_ns() - self._since_ns
+        seconds = self._rung_ns.copy()
+        seconds[self.rung_name] += lasts_ns
+        enhanced, bare = self._enhanced, self._bare
+        return {
+            "rung_index": self._config.rungs.index(self._load.rung),
+            "changes": dict(self._by_reason.copy()),
+            "rung_seconds": {name: round(ns / NS_PER_S, 3) for name, ns in seconds.items()},
+            "enhanced_frames": enhanced,
+            "not_enhanced_frames": bare,
+            "enhanced_share": round(enhanced / (enhanced + bare), 4) if enhanced + bare else None,
+            "pressures": sorted(self._list_pressures()),
+        }
 
     def note_pressure(self, source: str, reasons: Collection[str]) -> None:
         """Take what `source` says presses from now on, of `governor.PRESSURES`; empty: nothing.
@@ -75,6 +101,8 @@ class LoadControl:
 
     def note(self, now_ns: int, outcome: Outcome) -> None:
         """Take what a frame cost and decide for the next. From the last part's thread."""
+        self._enhanced += outcome.is_enhanced is True
+        self._bare += outcome.is_enhanced is False
         if not self._config.enabled:
             return
         # What a step costs when it works is what a rung spares; when it does not is another figure.
@@ -82,11 +110,14 @@ class LoadControl:
             f"{name}{SPARED}" if name in outcome.spared else name: took_ms
             for name, took_ms in outcome.steps
         }
-        self._follow(self._governor.note_frame(now_ns, costs, self._delay_ms))
-        pressing = frozenset[str]().union(*self._pressures.copy().values())
-        self._follow(self._governor.note_pressure(now_ns, pressing))
+        self._follow(now_ns, self._governor.note_frame(now_ns, costs, self._delay_ms))
+        pressing = self._list_pressures()
+        self._follow(now_ns, self._governor.note_pressure(now_ns, pressing))
 
-    def _follow(self, decision: Decision) -> None:
+    def _list_pressures(self) -> frozenset[str]:
+        return frozenset[str]().union(*self._pressures.copy().values())
+
+    def _follow(self, now_ns: int, decision: Decision) -> None:
         """Let the frames to come know what was decided."""
         if decision.must_sound:
             self._soundings.append(True)
@@ -95,6 +126,9 @@ class LoadControl:
         rung = self._config.rungs[decision.rung]
         change = _DOWN if decision.is_downgrade else _UP
         self._changes.append((change, f"{decision.reason}: {rung.name}"))
+        self._by_reason[decision.reason] += 1
+        self._rung_ns[self.rung_name] += now_ns - self._since_ns
+        self._since_ns = now_ns
         self._load = Load(rung)
         self._telemetry.count("downgrades" if decision.is_downgrade else "upgrades")
         self._telemetry.journal.note_rung(rung.name, decision.reason)

@@ -54,6 +54,7 @@ class _JobCollector(Collector):
         yield from (frames, drops, fps, latency, steps)
         yield from _collect_outputs([stats for stats, _ in jobs])
         yield from _collect_networks([stats for stats, _ in jobs])
+        yield from _collect_load([stats for stats, _ in jobs])
 
 
 def _collect_outputs(jobs: list[Statistics]) -> Iterator[Metric]:
@@ -101,6 +102,32 @@ def _collect_networks(jobs: list[Statistics]) -> Iterator[Metric]:
             fell_back.add_metric(labels, float(networks["fell_back"]))
             garbage.add_metric([stats.job], networks["garbage"])
     yield from (fell_back, garbage)
+
+
+def _collect_load(jobs: list[Statistics]) -> Iterator[Metric]:
+    """What is spared under load; nothing for jobs that never spare anything."""
+    rung = GaugeMetricFamily(
+        "livefuse_rung", "How much is spared: 0 is nothing", labels=["job", "name"]
+    )
+    changes = CounterMetricFamily(
+        "livefuse_rung_changes", "Changes of the rung", labels=["job", "reason"]
+    )
+    seconds = CounterMetricFamily(
+        "livefuse_rung_seconds", "Time spent on a rung", labels=["job", "name"]
+    )
+    frames = CounterMetricFamily(
+        "livefuse_enhance_frames", "Frames with a face to enhance", labels=["job", "enhanced"]
+    )
+    for stats in jobs:
+        if load := stats.load:
+            rung.add_metric([stats.job, stats.rung], float(load["rung_index"]))
+            for reason, amount in load["changes"].items():
+                changes.add_metric([stats.job, reason], amount)
+            for name, lasted_s in load["rung_seconds"].items():
+                seconds.add_metric([stats.job, name], lasted_s)
+            frames.add_metric([stats.job, "true"], load["enhanced_frames"])
+            frames.add_metric([stats.job, "false"], load["not_enhanced_frames"])
+    yield from (rung, changes, seconds, frames)
 
 
 def _add_histogram(

@@ -34,6 +34,7 @@ _BUCKETS: Final = 900  # 0.01 ms x 1.02^900: over nine minutes
 _RECENT: Final = 600
 _WAITING: Final = frozenset({"queue"})
 _OUTCOMES: Final = 30
+_DEGRADED_SHARE: Final = 0.5
 
 
 class Percentiles(msgspec.Struct, frozen=True):
@@ -119,9 +120,12 @@ class Rate:
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of a job, as status, panel and `--stats` show them.
 
-    `token` is the last frame's, with its log: each step, what it did and how long it took.
+    `token` is the last frame's, with its log: each step, what it did and how long it took. `load`
+    says what is spared and why (`LoadControl.describe`), empty where nothing ever is.
     `networks` says where networks run (runtime's figures), empty while none was loaded. `sound`
-    says how far sound runs ahead of its picture; empty without sound.
+    says how far sound runs ahead of its picture; empty without sound. `health` is one word of
+    health.py, `health_reason` why; `input` its state and how old its last picture is. `restarts`:
+    what was made anew while running and why (`pipeline_hung`), and how often.
     """
 
     job: str
@@ -144,8 +148,13 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     media: dict[str, Any]
     token: dict[str, Any] = msgspec.field(default_factory=dict)
     rung: str = ""
+    load: dict[str, Any] = msgspec.field(default_factory=dict)
     networks: dict[str, Any] = msgspec.field(default_factory=dict)
     sound: dict[str, Any] = msgspec.field(default_factory=dict)
+    health: str = ""
+    health_reason: str = ""
+    input: dict[str, Any] = msgspec.field(default_factory=dict)
+    restarts: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class Journal:
@@ -210,10 +219,14 @@ class Telemetry:
         """Note whether a step failed on a frame. One writing thread."""
         self._failed.append(failed)
 
+    def get_failed_share(self) -> float:
+        """Return on which part of the last 30 frames a step failed; 0 before there were so many."""
+        failed = self._failed.copy()
+        return sum(failed) / _OUTCOMES if len(failed) == _OUTCOMES else 0.0
+
     def is_degraded(self) -> bool:
         """Say whether steps failed on half of the last 30 frames or more."""
-        failed = self._failed.copy()
-        return len(failed) == _OUTCOMES and 2 * sum(failed) >= _OUTCOMES
+        return self.get_failed_share() >= _DEGRADED_SHARE
 
     def bottleneck(self) -> str:
         """Name the step with the highest cost in all, or nothing; waiting is nobody's work."""

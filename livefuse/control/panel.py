@@ -122,9 +122,11 @@ def format_line(stats: Statistics) -> str:
         f"added latency {_times(stats.latency_recent)}",
         f"dropped {sum(stats.dropped.values())}",
         f"faces {stats.faces}",
+        f"{stats.bottleneck} costs most" if stats.bottleneck else "",
+        f"load {stats.rung}" if stats.load.get("rung_index") else "",
         f"outputs {live} of {len(stats.outputs)} connected",
     ]
-    return " | ".join(parts)
+    return " | ".join(part for part in parts if part)
 
 
 def format_end(stats: Statistics) -> str:
@@ -162,6 +164,8 @@ def _draw_figures(stats: Statistics) -> Table:
     table.add_row("frames", f"{stats.frames_in} in, {stats.frames_out} out")
     table.add_row("dropped", _drops(stats.dropped))
     table.add_row("faces", str(stats.faces))
+    if load := _load(stats):
+        table.add_row("load", load)
     if media := _media(stats.media):
         table.add_row("stream", media)
     if provider := stats.networks.get("provider"):
@@ -218,6 +222,17 @@ def _drops(dropped: dict[str, int]) -> str:
     reasons = ", ".join(f"{reason} {count}" for reason, count in dropped.items() if count)
     total = sum(dropped.values())
     return f"{total} ({reasons})" if reasons else "0"
+
+
+def _load(stats: Statistics) -> str:
+    """Return what is spared, why, and what of the enhancement is seen."""
+    words = [stats.rung] if stats.rung else []
+    words += stats.load.get("pressures", ())
+    if changes := stats.load.get("changes"):
+        words.append("changes: " + ", ".join(f"{reason} {n}" for reason, n in changes.items()))
+    if (share := stats.load.get("enhanced_share")) is not None:
+        words.append(f"{100 * share:.0f} % of frames enhanced")
+    return ", ".join(words)
 
 
 def _media(media: dict[str, Any]) -> str:

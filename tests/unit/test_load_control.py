@@ -36,7 +36,13 @@ class Run:
             spared = {"enhance"} if is_spared else set()
             times = [(name, other_ms) for name in OPERATIONS[:-1]]
             times.append(("enhance", 0.1 if spared else enhance_ms))
-            outcome = Outcome(TOKEN, vouched=True, steps=tuple(times), spared=frozenset(spared))
+            outcome = Outcome(
+                TOKEN,
+                vouched=True,
+                steps=tuple(times),
+                spared=frozenset(spared),
+                is_enhanced=load.rung.enhance_share > 0,
+            )
             self.control.note(self.clock.now_ns(), outcome)
         return self.control.rung_name
 
@@ -136,3 +142,24 @@ def test_a_try_reaches_one_frame():
     assert sum(load.is_sounding for load in run.loads) == 1
     assert run.feed(10) == "everything"
     assert run.telemetry.counts()["downgrades"] == 1
+
+
+def test_it_tells_what_was_spared_for_how_long_and_why():
+    run = Run()
+    run.feed(4)
+    run.feed(8, enhance_ms=130.0)
+    run.control.note_pressure("machine", {"low_power"})
+    run.feed(2, enhance_ms=130.0)
+    told = run.control.describe()
+    assert (told["rung_index"], run.control.rung_name) == (3, "detect_5th")
+    assert told["changes"] == {"deadline": 1, "low_power": 1}
+    assert told["pressures"] == ["low_power"]
+    assert told["rung_seconds"]["everything"] == pytest.approx(4.3, abs=0.3)
+    assert told["rung_seconds"]["enhance_off"] == pytest.approx(7.7, abs=0.3)
+    assert sum(told["rung_seconds"].values()) == pytest.approx(14.0, abs=0.1)
+    assert told["enhanced_frames"] + told["not_enhanced_frames"] == len(run.loads)
+    assert told["enhanced_share"] == pytest.approx(4.3 / 14, abs=0.03)
+
+
+def test_without_a_face_there_is_no_share():
+    assert Run().control.describe()["enhanced_share"] is None

@@ -64,3 +64,26 @@ def test_each_output_tells_its_state_for_how_long_and_its_losses():
     assert f"livefuse_output_packets_total{where} 70.0" in text
     assert f"livefuse_output_dropped_packets_total{where} 9.0" in text
     assert get_args(OutputState) == OUTPUT_STATES
+
+
+LOAD = {
+    "rung_index": 1,
+    "changes": {"deadline": 2, "thermal": 1, "head_room": 2},
+    "rung_seconds": {"everything": 90.5, "enhance_half": 12.0},
+    "enhanced_frames": 270,
+    "not_enhanced_frames": 30,
+    "enhanced_share": 0.9,
+    "pressures": ["thermal"],
+}
+
+
+def test_what_is_spared_is_a_metric():
+    text = scrape(rung="enhance_half", load=LOAD)
+    for line in (
+        'livefuse_rung{job="main",name="enhance_half"} 1.0',
+        'livefuse_rung_changes_total{job="main",reason="thermal"} 1.0',
+        'livefuse_rung_seconds_total{job="main",name="everything"} 90.5',
+        'livefuse_enhance_frames_total{enhanced="false",job="main"} 30.0',
+    ):
+        assert line in text
+    assert "livefuse_rung{" not in scrape()

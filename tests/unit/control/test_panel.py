@@ -119,3 +119,29 @@ def test_where_networks_run_is_shown():
     assert "cpu (asked for auto)" in text
     assert note in text
     assert "asked for" not in draw(make_statistics())
+
+
+def test_what_is_spared_is_told_and_why():
+    """(C07) beside the rate and the delay, which are two things."""
+    load = {
+        "rung_index": 2,
+        "changes": {"deadline": 1, "thermal": 2},
+        "enhanced_share": 0.875,
+        "pressures": ["thermal"],
+    }
+    text = draw(make_statistics(rung="enhance_off", load=load))
+    flat = " ".join(text.replace("│", " ").split())
+    assert "enhance_off, thermal, changes: deadline 1, thermal 2, 88 % of frames enhanced" in flat
+    assert "load enhance_off" in format_line(make_statistics(rung="enhance_off", load=load))
+    assert "load" not in draw(make_statistics())
+
+
+def test_each_step_has_its_p50_and_p95_and_the_bottleneck_is_named():
+    """(C07)"""
+    lines = draw(make_statistics()).splitlines()
+    (detect,) = [line for line in lines if "costs most" in line]
+    assert "p50 39.0 p95 45.0 ms" in detect
+    assert any("decode" in line and "p50 8.0 p95 12.5 ms" in line for line in lines)
+    line = format_line(make_statistics())
+    assert "30.0 fps in, 29.7 out | added latency p50 8.0 p95 12.5 ms" in line
+    assert "detect costs most" in line
