@@ -78,7 +78,7 @@ def measure_soak(folder: Path) -> dict[str, Result]:
     started = time.monotonic()
     try:
         while process.poll() is None:
-            samples.append((time.monotonic() - started, *_sample(process.pid)))
+            samples.append((time.monotonic() - started, *sample_family(process.pid)))
             time.sleep(_SAMPLE_S)
     finally:
         _end(process)
@@ -98,7 +98,7 @@ def measure_soak(folder: Path) -> dict[str, Result]:
     return {"soak": Result(growth, "MB", "<= 3", detail)}
 
 
-def _sample(pid: int) -> tuple[float, int, int]:
+def sample_family(pid: int) -> tuple[float, int, int]:
     """Return RSS in MB, threads and descriptors of a process and its children."""
     try:
         parent = psutil.Process(pid)

@@ -5,8 +5,9 @@ Two judges, neither of them the job's own settings:
                fine structure must not be the wearer's. The counter says which picture that is.
     detector   CenterFace at 640 px looks at every tenth picture and at the first ones after each
                change. With blur it must find nobody; where it does, likeness has the last word.
-With an avatar faces are to be seen; there the detector judges only pictures without a counter, which
-are covered whole.
+
+With an avatar faces are to be seen; there the detector judges only pictures without a counter,
+which are covered whole.
 """
 
 from __future__ import annotations
@@ -100,10 +101,14 @@ def _get_fine(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 @dataclass(slots=True)
 class BareJudge:
-    """Shown every picture of one recording, in order; `bare` holds what may not be."""
+    """Shown every picture of one recording, in order; `bare` holds what may not be.
+
+    `has_faces`: an avatar's are to be seen. Without `detects` only likeness judges.
+    """
 
     reference: Reference
-    finds_faces: bool
+    has_faces: bool
+    detects: bool = True
     bare: list[tuple[float, str]] = field(default_factory=list)
     false_alarms: int = 0
     looked: int = 0
@@ -122,8 +127,8 @@ class BareJudge:
             self.likeness.append(likeness)
             if likeness >= SAME:
                 self.bare.append((seen.pts_s, f"likeness {likeness:.2f}"))
-        may_find = self.finds_faces or seen.raw is None
-        if may_find and (self._dense > 0 or seen.index % _EVERY == 0):
+        must_be_empty = not self.has_faces or seen.raw is None
+        if self.detects and must_be_empty and (self._dense > 0 or seen.index % _EVERY == 0):
             self._dense -= 1
             self._detect(seen, frame, likeness)
 

@@ -7,6 +7,7 @@ whoever reads: so a counter in the pictures tells when each was taken. FILE is a
 """
 
 import contextlib
+import pathlib
 import pickle
 import sys
 import threading
@@ -24,7 +25,8 @@ LAUNCH = (
     "! h264parse config-interval=1 "
     "! rtph264pay name=pay0 pt=96 aggregate-mode=zero-latency config-interval=1 "
     "appsrc name=audio is-live=true format=time block=false max-bytes=400000 "
-    "caps=audio/mpeg,mpegversion=4,stream-format=raw,channels=1,rate={rate},codec_data=(buffer){asc} "
+    "caps=audio/mpeg,mpegversion=4,stream-format=raw,channels=1,rate={rate},"
+    "codec_data=(buffer){asc} "
     "! rtpmp4gpay name=pay1 pt=97 )"
 )
 MOST_LATE_NS = 1_000_000_000
@@ -85,8 +87,7 @@ class Shooter:
 
 def main():
     host, port, mount, path, epoch_ns = sys.argv[1:]
-    with open(path, "rb") as file:
-        film = pickle.load(file)
+    film = pickle.loads(pathlib.Path(path).read_bytes())
     Gst.init(None)
     factory = GstRtspServer.RTSPMediaFactory()
     factory.set_launch(LAUNCH.format(fps=film["fps"], rate=film["rate"], asc=film["asc"]))

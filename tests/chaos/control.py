@@ -1,4 +1,4 @@
-"""The victim from outside: how it is started, commands to it, what it says of itself, its family."""
+"""The victim from outside: starting it, commands to it, what it says of itself, its family."""
 
 from __future__ import annotations
 

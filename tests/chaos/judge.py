@@ -1,4 +1,4 @@
-"""What the far end got, read back: does it play, do its stamps rise, are there gaps, is sound in step.
+"""What the far end got: does it play, do its stamps rise, are there gaps, is sound in step.
 
 Pictures carry a counter that the camera locks to the clock: `LOOP_FRAMES` values, round and round.
 So each picture tells when it was taken, and a recording's line of time is tied to the run's.
@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import av
 import av.error
-import numpy as np
 
 from livefuse.ingest.scene.drawing import is_flash_lit, read_counter
-from tests.chaos.peers import FPS, LOOP_FRAMES, LOOP_S
-from tests.measure import Picture, Recording, _to_mono, get_luma, measure_av_offsets_ms
+from tests.chaos.peers import FPS, LOOP_FRAMES
+from tests.measure import Picture, Recording, _to_mono, find_beeps, get_luma
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    import numpy as np
     from numpy.typing import NDArray
 
     Look = Callable[["Seen", NDArray[np.uint8], Any], None]
 
 GAP_S = 1.5
 _SETTLE_S = 5.0
+_BEEP_WITHIN_S = 0.4
 
 
 @dataclass(slots=True)
@@ -55,18 +56,27 @@ class Track:
         return pts_s + (self.shift_s or 0.0)
 
 
-def read_track(path: Path, look: Look | None = None, near_s: float | None = None) -> Track:
+def read_track(
+    path: Path,
+    look: Look | None = None,
+    *,
+    begins_s: float = 0.0,
+    shift_s: float | None = None,
+) -> Track:
     """Decode all of `path`. `look` is shown each picture: what is known, its luma, PyAV's frame.
 
-    `near_s`: about when the recording begins, in s after the epoch, to tell the counter's turns.
+    To tell the counter's turns: about when the recording begins, in s after the epoch, or what is
+    to be added to its stamps to get there.
     """
     track = Track(path.name)
-    counting = _Counting(near_s)
+    counting = _Counting(begins_s, shift_s)
     with av.open(str(path)) as container:
         streams = [s for s in container.streams if s.type in ("video", "audio")]
         for stream in streams:
             if stream.type == "audio":
-                track.recording.sample_rate_hz = stream.codec_context.sample_rate
+                track.recording.sample_rate_hz = int(
+                    getattr(stream.codec_context, "sample_rate", 0)
+                )
         try:
             for packet in container.demux(streams):
                 _take(packet, track, counting, look)
@@ -79,9 +89,10 @@ def read_track(path: Path, look: Look | None = None, near_s: float | None = None
 class _Counting:
     """Counts on over the turns of the counter. A held picture keeps its number."""
 
-    def __init__(self, near_s: float | None) -> None:
+    def __init__(self, begins_s: float, shift_s: float | None) -> None:
         self.shift_s: float | None = None
-        self._near_s = near_s
+        self._begins_s = begins_s
+        self._hint_s = shift_s
         self._last: tuple[int, int] | None = None
         self._first_pts_s: float | None = None
 
@@ -101,9 +112,10 @@ class _Counting:
         return number
 
     def _expect_s(self, pts_s: float) -> float:
-        if self.shift_s is not None:
-            return pts_s + self.shift_s
-        return (self._near_s or 0.0) + pts_s - (self._first_pts_s or 0.0)
+        shift_s = self.shift_s if self._hint_s is None else self._hint_s
+        if shift_s is not None:
+            return pts_s + shift_s
+        return self._begins_s + pts_s - (self._first_pts_s or 0.0)
 
 
 def _take(packet: Any, track: Track, counting: _Counting, look: Look | None) -> None:
@@ -168,20 +180,40 @@ def find_calm(busy: list[tuple[float, float]], began_s: float, ended_s: float) -
 
 
 def measure_sync(track: Track, calm: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return (time, beep minus flash in ms) within calm intervals, in s after the epoch."""
+    """Return (time, beep minus flash in ms) within calm intervals, in s after the epoch.
+
+    A flash counts when its first picture is there: one that was dropped would look like late sound.
+    """
     found = []
     for begin_s, end_s in calm:
-        shift = track.shift_s or 0.0
-        part = Recording(sample_rate_hz=track.recording.sample_rate_hz)
-        part.video = [p for p in track.recording.video if begin_s <= p.pts_s + shift <= end_s]
-        part.audio = [
-            (pts_s, samples)
-            for pts_s, samples in track.recording.audio
-            if begin_s - 0.5 <= pts_s + shift <= end_s + 0.5
-        ]
-        if part.video and part.audio:
-            found += [(begin_s, offset) for offset in measure_av_offsets_ms(part)]
+        part = _cut(track, begin_s, end_s)
+        beeps = find_beeps(part) if part.audio else []
+        for seen in track.seen:
+            at_s = track.to_time_s(seen.pts_s)
+            if not (begin_s <= at_s <= end_s and _is_onset(track, seen)):
+                continue
+            nearest = min(beeps, key=lambda beep_s: abs(beep_s - seen.pts_s), default=None)
+            if nearest is not None and abs(nearest - seen.pts_s) < _BEEP_WITHIN_S:
+                found.append((at_s, (nearest - seen.pts_s) * 1000.0))
     return found
+
+
+def _is_onset(track: Track, seen: Seen) -> bool:
+    """Say whether `seen` is the first picture of a flash, shown for the first time."""
+    if seen.raw is None or seen.raw % FPS or not track.recording.video[seen.index].is_flash:
+        return False
+    return seen.index > 0 and track.seen[seen.index - 1].raw != seen.raw
+
+
+def _cut(track: Track, begin_s: float, end_s: float) -> Recording:
+    """Return the sound of an interval, in s after the epoch, and half a second around it."""
+    part = Recording(sample_rate_hz=track.recording.sample_rate_hz)
+    part.audio = [
+        (pts_s, samples)
+        for pts_s, samples in track.recording.audio
+        if begin_s - 0.5 <= track.to_time_s(pts_s) <= end_s + 0.5
+    ]
+    return part
 
 
 def measure_delays(track: Track) -> list[tuple[float, float]]:
@@ -194,8 +226,3 @@ def measure_delays(track: Track) -> list[tuple[float, float]]:
         for s in track.seen
         if s.number is not None
     ]
-
-
-def count_turns(seconds: float) -> float:
-    """Return how many rounds of the clip a time is: the counter is unambiguous within half a one."""
-    return seconds / LOOP_S

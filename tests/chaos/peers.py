@@ -158,8 +158,6 @@ def kill(server: ChildServer) -> None:
         process.wait(5)
 
 
-
-
 def read_now_s(epoch_ns: int) -> float:
     """Return s after the epoch."""
     return (time.monotonic_ns() - epoch_ns) / 1e9

@@ -1,4 +1,4 @@
-"""A seed becomes a plan: which fault, when, for how long. Pure: the same seed gives the same plan."""
+"""A seed becomes a plan: which fault, when, for how long. Pure: one seed, one plan."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def make_plan(
     """Return faults between `LEAD_S` and `TAIL_S` before the end, in the order of their begin.
 
     Kinds come from a bag that is filled anew when it is empty, so a long run meets all of them.
-    Two faults overlap never; some follow at once.
+    Two faults never overlap; some follow at once.
     """
     chance = random.Random(seed)
     plan: list[Fault] = []

@@ -66,7 +66,7 @@ class Outcome:
 
 
 class Observer:
-    """A viewer of the steady server: notes when each picture came (s after the epoch) and its PTS."""
+    """A viewer of the steady server: notes when each picture came (s after the epoch), its PTS."""
 
     def __init__(self, url: str, epoch_ns: int, arrivals: list[tuple[float, float]]) -> None:
         self._url, self._epoch_ns, self._arrivals = url, epoch_ns, arrivals
@@ -133,8 +133,9 @@ def run_chaos(
         try:
             targets = [steady.url(KEY), harmed.url(KEY), str(file)]
             victim.start(camera.url, targets, variant, [f"safety.folder={folder / 'private'}"])
-            _wait_good(victim, outcome)
-            _run_watched(victim, Faults(camera, harmed, victim), steady, outcome, (plan, seconds, say))
+            wait_good(victim)
+            faults = Faults(camera, harmed, victim)
+            _run_watched(victim, faults, steady, outcome, (plan, seconds, say))
         finally:
             victim.close()
         time.sleep(0.5)  # the servers close their files
@@ -175,7 +176,12 @@ def _run_watched(
         observer.close()
 
 
-def _wait_good(victim: Victim, outcome: Outcome) -> None:
+def wait_good(victim: Victim) -> None:
+    """Wait until all is well for the first time.
+
+    Raises:
+        RuntimeError: it is not within 40 s; with the end of livefuse's log.
+    """
     deadline_s = time.monotonic() + _START_S
     while not is_good(victim.read_status()):
         if time.monotonic() > deadline_s or not victim.is_running():

@@ -14,6 +14,7 @@ Places: `step:NAME` (inside a step), `thread:NAME` (after a step's work, outside
 
 from __future__ import annotations
 
+import importlib
 import json
 import socket
 import sys
@@ -135,16 +136,16 @@ def _make_noise(frame: Any) -> Any:
 def install() -> None:
     """Wrap every place."""
     from livefuse.clock import SystemClock
-    from livefuse.ingest import pull
     from livefuse.pipeline import steps
     from livefuse.publish.audio import AudioTrack
     from livefuse.publish.encode import VideoEncoder
 
     for name, create in list(steps.STEPS.items()):
-        steps.STEPS[name] = _wrap_step(name, create)  # type: ignore[index] # Final is the name
+        steps.STEPS[name] = _wrap_step(name, create)
         FAULTS.places.add(f"step:{name}")
     wrap(VideoEncoder, "encode", "encode")
     wrap(AudioTrack, "process", "audio")
+    pull: Any = importlib.import_module("livefuse.ingest.pull")
     before = pull.open_source
 
     def open_source(*arguments: Any, **options: Any) -> Any:
@@ -214,6 +215,8 @@ class Commands:
                 return sorted(FAULTS.places)
             case "hits":
                 return dict(FAULTS.hits)
+            case _:
+                return "unknown"
         return "done"
 
 
