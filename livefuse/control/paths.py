@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from livefuse.errors import ConfigError
-from livefuse.ingest import get_file_path, is_live_url
+from livefuse.ingest import get_file_path, get_kind, get_recording_path
 from livefuse.publish import find_file_path
 from livefuse.redact import redact_url
 
@@ -30,8 +30,10 @@ def check_distinct(
         ConfigError: two of them are one file.
     """
     read = list(also_read)
-    if not is_live_url(source):
+    if (kind := get_kind(source)) == "file":
         read.append(Path(get_file_path(source)))
+    elif kind == "replay":
+        read.append(Path(get_recording_path(source)))
     for url in targets:
         if targets.count(url) > 1:
             raise ConfigError(f"{redact_url(url)} is named twice", hint="name each target once")

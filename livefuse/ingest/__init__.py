@@ -2,6 +2,7 @@
 
     rtsp rtsps rtmp rtmps http https hls udp tcp srt    dialled (pull)
     listen:rtmp://HOST:PORT/APP/KEY                     waited for: OBS pushes to us
+    whip:                                               waited for: a browser or OBS, by WebRTC
     a path, file://PATH                                 a file
     camera:NAME                                         a camera of this machine
     test: demo:                                         made here: a test picture, a talking head
@@ -11,7 +12,8 @@
 
 The path of a packet through the files; base.py says what all ways in have in common:
 
-    pull.py (srt.py) listen.py (listen_child.py) camera.py (camera_v4l2.py, camera_trial.py)
+    pull.py (srt.py) listen.py (listen_child.py) whip.py (whip_feed.py) camera.py
+    (camera_v4l2.py, camera_trial.py)
                           who dials, and what to do after a loss
     source.py reader.py   an opened input, and the thread that reads it and can be left behind
     connection.py         one connection's life: opens, stalls, ends; pacer.py for bursty ones
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from livefuse.clock import Clock
-    from livefuse.config import IngestConfig
+    from livefuse.config import IngestConfig, WebRtcConfig
     from livefuse.ingest.base import Ingest
     from livefuse.ingest.stage import StageMaker
     from livefuse.ingest.tap import Tap
@@ -51,13 +53,14 @@ if TYPE_CHECKING:
 PULL_SCHEMES: Final = (
     "rtsp", "rtsps", "rtmp", "rtmps", "http", "https", "hls", "udp", "tcp", "srt",
 )  # fmt: skip
-_LOCAL_SCHEMES: Final = ("camera", "test", "demo", "listen", "replay")
+_LOCAL_SCHEMES: Final = ("camera", "test", "demo", "listen", "whip", "replay")
 SCHEMES: Final = (*PULL_SCHEMES, "file", *_LOCAL_SCHEMES)
 _LISTEN: Final = "listen:"
 _FILE: Final = "file:"
+_REPLAY: Final = "replay:"
 
 
-def create_ingest(
+def create_ingest(  # noqa: PLR0913 - the last is of one scheme alone
     url: str,
     config: IngestConfig,
     clock: Clock,
@@ -65,6 +68,7 @@ def create_ingest(
     paced: bool,
     every_frame: bool,
     tap: Tap | None = None,
+    webrtc: WebRtcConfig | None = None,
 ) -> Ingest:
     """Return the way in for `url`, unopened.
 
@@ -75,6 +79,7 @@ def create_ingest(
         paced: Whether a file or made picture goes at its own speed, as for a live output.
         every_frame: Whether no frame may be lost and the ingest waits for the pipeline.
         tap: Who else is told what comes in, packet by packet (tap.py).
+        webrtc: The section `webrtc`, for whip:.
 
     Raises:
         ConfigError: the URL cannot be used.
@@ -85,6 +90,7 @@ def create_ingest(
         "test": lambda: _create_synthetic(url, config, clock, paced=paced, every_frame=every_frame),
         "demo": lambda: _create_synthetic(url, config, clock, paced=paced, every_frame=every_frame),
         "listen": lambda: _create_listen(url, config, clock, tap),
+        "whip": lambda: _create_whip(config, webrtc, clock, tap),
         "replay": lambda: _create_replay(url, config, clock, tap),
         "file": lambda: _create_file(url, config, clock, tap, paced=paced, every_frame=every_frame),
     }
@@ -114,6 +120,11 @@ def get_file_path(url: str) -> str:
     parts = urlsplit(url)
     host = "" if parts.netloc.lower() == "localhost" else parts.netloc
     return unquote(host + parts.path)  # file://clip.mp4 is a slip of the pen, but a plain one
+
+
+def get_recording_path(url: str) -> str:
+    """Return the path in `replay:PATH`."""
+    return url[len(_REPLAY) :]
 
 
 def check_url(url: str) -> None:
@@ -199,6 +210,15 @@ def _create_listen(url: str, config: IngestConfig, clock: Clock, tap: Tap | None
     from livefuse.ingest.listen import ListenIngest  # noqa: PLC0415 - as said above
 
     return ListenIngest(url, config, clock, make_stage=_choose_stage(tap))
+
+
+def _create_whip(
+    config: IngestConfig, webrtc: WebRtcConfig | None, clock: Clock, tap: Tap | None
+) -> Ingest:
+    from livefuse.config import WebRtcConfig as Section  # noqa: PLC0415 - as said above
+    from livefuse.ingest.whip import WhipIngest  # noqa: PLC0415 - as said above
+
+    return WhipIngest(config, webrtc or Section(), clock, make_stage=_choose_stage(tap))
 
 
 def _create_camera(url: str, config: IngestConfig, clock: Clock, tap: Tap | None) -> Ingest:

@@ -97,12 +97,14 @@ class RecordingFile:
             # What was waited for before is no part of it: a listener may wait for hours.
             self._start_ns = at if self._start_ns is None else self._start_ns
             self._begin_connection(event)
+        if self._start_ns is None:
+            return
         # Not always in order: packets are read while those before them are being decoded.
-        at = max(at - (self._start_ns or 0), 0)
+        at = max(at - self._start_ns, 0)
         self._last_ns = max(at, self._last_ns)
         if isinstance(event, Taken):
             self._write_line(self._store(event.data, msgspec.structs.replace(event.line, at=at)))
-        elif self._writer is not None:
+        else:
             self._write_line(msgspec.structs.replace(event, at=at))
 
     def close(self) -> None:
@@ -117,6 +119,10 @@ class RecordingFile:
             for each in (file, lines):
                 if each is not None:
                     each.close()
+            if writer is None and file is not None:
+                # Nothing came in: nothing is left behind.
+                self._path.unlink(missing_ok=True)
+                get_sidecar_path(self._path).unlink(missing_ok=True)
 
     @property
     def size_bytes(self) -> int:
@@ -146,7 +152,7 @@ class RecordingFile:
         """Put the packet's bytes into the Matroska file; return its line."""
         line = msgspec.structs.replace(line, crc=zlib.crc32(data))
         writer = self._writer
-        if writer is None:
+        if writer is None:  # closed meanwhile
             return msgspec.structs.replace(line, raw=data)
         time_ms = self._times.place(line)
         form = self._layout.fit(data, line)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from livefuse.ingest import get_recording_path
 from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.playback import InputEvent, open_recording
 from livefuse.ingest.reader import Item
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from livefuse.ingest.playback import Recording
     from livefuse.ingest.source import Source
     from livefuse.ingest.stage import Stage, StageMaker
-
-PREFIX: Final = "replay:"
 
 
 class ReplayIngest:
@@ -78,11 +77,6 @@ class ReplayIngest:
                     stage.begin_segment(source)
         if source is not None and source.is_finite:
             stage.flush()
-
-
-def get_recording_path(url: str) -> str:
-    """Return the path in `replay:PATH`."""
-    return url.removeprefix(PREFIX)
 
 
 def _take(item: Item, arrival_ns: int, sink: IngestSink, stage: Stage) -> None:
