@@ -74,6 +74,7 @@ class PictureHold:
             self._cover(_COVERS[self._show])
         self.is_holding = True
         self._repeated_ns = now_ns
+        frame.arrival_ns = now_ns  # a delay that is to be constant counts from now
         frame.pts = self._pts + (now_ns - self._shown_ns) * TIME_BASE_HZ // NS_PER_S
         return frame
 

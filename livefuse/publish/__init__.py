@@ -3,7 +3,9 @@
 The path of a frame through the files; base.py says what all ways out have in common:
 
     encode.py, audio.py   a frame -> H.264 packets, sound -> AAC packets, once for all outputs
-    fanout.py             each packet to every output; keyframes.py joins their wishes for one
+    sound_line.py         what is missing of the sound is silence (silence.py)
+    fanout.py             each packet to every output; keyframes.py joins their wishes for one,
+                          start.py says who must be there, delay.py makes the delay constant
     rtmp.py               rtmp_state.py (queue) -> rtmp_session.py (one connection) -> rtmp_link.py
                           (pipe) -> rtmp_child.py; rtmp_failure.py, backoff.py when it fails
     flv.py                the stream for players, FLV or MPEG-TS

@@ -63,10 +63,12 @@ class AudioTrack:
     def process(self, packet: Packet) -> list[Packet]:
         """Return what `packet` becomes, perhaps nothing yet."""
         try:
-            return self._convert(packet)
+            out = self._convert(packet)
         except (av.FFmpegError, ValueError):
             self.errors += 1
             return []
+        arrival_ns = packet.arrival_ns
+        return [p if p.arrival_ns == arrival_ns else replace(p, arrival_ns=arrival_ns) for p in out]
 
     def flush(self) -> list[Packet]:
         """Return what is still held, at the end."""

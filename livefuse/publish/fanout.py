@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from livefuse.clock import Clock, SystemClock
+from livefuse.config import PublishConfig
 from livefuse.errors import JobError, JobNotFoundError
 from livefuse.publish import create_output
+from livefuse.publish.delay import DelayLine
 from livefuse.publish.flv import LiveStream, StreamFormat
 from livefuse.publish.keyframes import KeyframeRequests
 from livefuse.publish.start import wait_for_start
 from livefuse.publish.virtualcam import VirtualCameraOutput
+from livefuse.publish.whep import WhepOutput
 from livefuse.redact import redact_url
 from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from livefuse.clock import Clock
     from livefuse.config import Config
-    from livefuse.config.media import StartRule
     from livefuse.frame import Frame
     from livefuse.packet import Packet, StreamsInfo
     from livefuse.publish.base import FrameOutput, Output, OutputStatus
@@ -54,7 +56,8 @@ class FanOut:
         create: returns the output for a URL, checked, not opened.
         live: streams by kind, `flv` and `ts`.
         keyframes: where wishes for a keyframe are joined.
-        start: which of the remote outputs must be reached when the job starts.
+        config: which of the remote outputs must be reached at the start, and the delay of all.
+        whep: the stream that browsers can join, where there is one.
     """
 
     def __init__(
@@ -62,12 +65,18 @@ class FanOut:
         create: Callable[[str], Output | FrameOutput],
         live: dict[str, LiveStream],
         keyframes: KeyframeRequests,
-        start: StartRule = "one",
+        config: PublishConfig | None = None,
+        whep: WhepOutput | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.live = live
+        self.whep = whep
+        self._joined: tuple[LiveStream | WhepOutput, ...] = (*live.values(), *filter(None, [whep]))
         self._create = create
         self._keyframes = keyframes
-        self._start = start
+        self._config = config or PublishConfig()
+        self._clock = clock or SystemClock()
+        self._delay: DelayLine | None = None
         # Replaced, never changed: who sends reads it without a lock.
         self._targets: tuple[_Target, ...] = ()
         self._closing: list[threading.Thread] = []
@@ -102,7 +111,8 @@ class FanOut:
         def create(url: str) -> Output | FrameOutput:
             return create_output(url, config, clock, request, lossless=lossless)
 
-        fanout = cls(create, live, keyframes, config.publish.start)
+        whep = None if lossless else WhepOutput(config.webrtc, clock, request)
+        fanout = cls(create, live, keyframes, config.publish, whep, clock)
         for url in targets:
             fanout.add(url)
         return fanout
@@ -162,13 +172,21 @@ class FanOut:
         """
         with self._lock:
             self._streams = streams
+            if self._config.delay_ms:
+                self._delay = DelayLine(self._config.delay_ms, self._clock, self._deliver)
             targets = self._targets
-            for output in (*self._list_packet_outputs(), *self.live.values()):
+            for output in (*self._list_packet_outputs(), *self._joined):
                 output.open(streams)
-        wait_for_start([target.output for target in targets], self._start)
+        wait_for_start([target.output for target in targets], self._config.start)
 
     def send(self, packet: Packet) -> None:
-        """Hand `packet` to every output, from the encode or audio thread."""
+        """Hand `packet` to every output, now or after `publish.delay_ms`. Any thread."""
+        if self._delay is not None:
+            self._delay.put(packet)
+        else:
+            self._deliver(packet)
+
+    def _deliver(self, packet: Packet) -> None:
         if packet.kind == "video" and packet.is_keyframe:
             # Before it is sent: whoever asks from now on may have missed it.
             self._keyframes.note_keyframe()
@@ -178,7 +196,7 @@ class FanOut:
                     target.packets.send(packet)
                 except Exception as error:  # noqa: BLE001 - one output must not take the others along
                     self._report(target, error)
-        for stream in self.live.values():
+        for stream in self._joined:
             stream.send(packet)
         self._keyframes.serve()
 
@@ -194,16 +212,18 @@ class FanOut:
 
     def close(self, timeout_s: float) -> None:
         """Close all at the same time, each within `timeout_s`."""
+        if self._delay is not None:
+            self._delay.close()
         with self._lock:
             self._is_closed = True
-            outputs = (*(target.output for target in self._targets), *self.live.values())
+            outputs = (*(target.output for target in self._targets), *self._joined)
             threads = [_start_closing(output, timeout_s) for output in outputs] + self._closing
         for thread in threads:
             thread.join(timeout_s + 2.0)
 
     def statuses(self) -> list[OutputStatus]:
         """Return a snapshot of each target, in order, then of the streams that are watched."""
-        watched = [stream.status() for stream in self.live.values()]
+        watched = [stream.status() for stream in self._joined]
         own = [target.status() for target in self._targets]
         return own + [status for status in watched if status.viewers]
 
