@@ -3,7 +3,7 @@
 A stage that is off has a cost from when it last ran. What made it dear then may be over (a face
 that came close, another program on the graphics card), and the stages that still run need not show
 it. So now and then a single frame does the work, unseen; when that is cheap again, two more do, and
-the dearest of the three is believed.
+the mean is believed if all three were.
 
 A frame that takes long holds up those behind it, so the dearer it was the rarer it is tried: a
 fiftieth of the time at most, and rarer still after a minute without luck.
@@ -71,13 +71,13 @@ class Sounding:
         if fits and len(self._series) < _SERIES:
             self._due_ns = now_ns
             return None
-        dearest = max(self._series)
+        believed_ms = sum(self._series) / len(self._series) if fits else cost_ms
         self._series.clear()
         since_ns = now_ns if self._since_ns is None else self._since_ns
         if not fits and now_ns - since_ns >= _PATIENCE_NS:
             self._extra *= 2
-        self._wait(now_ns, dearest)
-        return dearest
+        self._wait(now_ns, believed_ms)
+        return believed_ms
 
     def _wait(self, now_ns: int, cost_ms: float) -> None:
         wait_ns = max(round(_SPACING * cost_ms * NS_PER_MS), _SOONEST_NS) * self._extra

@@ -85,15 +85,15 @@ class _Server:
         self._since_look = self._since_enhance = 0
         self.enhanced = 0
 
-    def work(self, index: int, delay_ms: float) -> dict[str, float]:
-        """Return what frame `index` cost, by stage."""
+    def work(self, index: int, delay_ms: float, *, is_sounding: bool = False) -> dict[str, float]:
+        """Return what frame `index` cost, by stage; `is_sounding`: enhance is done, not seen."""
         rung = LADDER[self._controller.rung]
         self._since_look, self._since_enhance = self._since_look + 1, self._since_enhance + 1
         speed, noise = self._profile.speed[index], self._profile.noise[index]
         costs = {
             stage: cost_ms * speed * noise[number]
             for number, (stage, cost_ms) in enumerate(COSTS_MS.items())
-            if self._runs(rung, stage, delay_ms)
+            if self._runs(rung, stage, delay_ms) or (is_sounding and stage == "enhance")
         }
         self._since_look = 0 if "detect" in costs else self._since_look
         self._since_enhance = 0 if "enhance" in costs else self._since_enhance
@@ -112,13 +112,33 @@ class _Server:
         return self._since_enhance >= 1 / rung.enhance_share
 
 
+class _Seen:
+    """What became of the frames."""
+
+    def __init__(self) -> None:
+        self.dropped = self.thinned = 0
+        self.delays: list[float] = []
+        self.changes: list[tuple[float, int]] = []
+
+    def summarise(self, frames: int, enhanced: int) -> Outcome:
+        minutes = frames * FRAME_MS / 60_000
+        return Outcome(
+            p95_ms=float(np.percentile(self.delays, 95)),
+            p99_ms=float(np.percentile(self.delays, 99)),
+            dropped_share=self.dropped / frames,
+            thinned_share=self.thinned / frames,
+            enhanced_share=enhanced / frames,
+            flaps_per_min=count_flaps(self.changes) / minutes,
+            changes=len(self.changes),
+        )
+
+
 def simulate(profile: Profile, controller: Controller, ring: int = 2) -> Outcome:
     """Return what a viewer and an operator would have seen."""
     waiting: deque[int] = deque()
     server = _Server(profile, controller)
-    free_ms, arrived, dropped, thinned, frames = 0.0, 0, 0, 0, len(profile.speed)
-    delays: list[float] = []
-    changes: list[tuple[float, int]] = []
+    free_ms, arrived, frames = 0.0, 0, len(profile.speed)
+    seen, is_sounding = _Seen(), False
     while arrived < frames or waiting:
         # Whatever has arrived by the time the server is free goes through the ring.
         while arrived < frames and (not waiting or arrived * FRAME_MS <= free_ms):
@@ -126,30 +146,24 @@ def simulate(profile: Profile, controller: Controller, ring: int = 2) -> Outcome
             arrived += 1
         while len(waiting) > ring:
             waiting.popleft()
-            dropped += 1
+            seen.dropped += 1
         if waiting[0] % 2 and LADDER[controller.rung].frame_share < 1:
             waiting.popleft()
-            thinned += 1
+            seen.thinned += 1
             continue
         arrival_ms = waiting.popleft() * FRAME_MS
         start_ms = max(free_ms, arrival_ms)
-        costs = server.work(round(arrival_ms / FRAME_MS), start_ms - arrival_ms)
+        index = round(arrival_ms / FRAME_MS)
+        costs = server.work(index, start_ms - arrival_ms, is_sounding=is_sounding)
         free_ms = start_ms + sum(costs.values())
-        delays.append(free_ms - arrival_ms)
+        seen.delays.append(free_ms - arrival_ms)
         before = controller.rung
-        controller.note_frame(int(free_ms * NS_PER_MS), costs, start_ms - arrival_ms)
+        now_ns = int(free_ms * NS_PER_MS)
+        decision = controller.note_frame(now_ns, costs, start_ms - arrival_ms)
+        is_sounding = getattr(decision, "must_sound", False)
         if controller.rung != before:
-            changes.append((free_ms, controller.rung - before))
-    minutes = frames * FRAME_MS / 60_000
-    return Outcome(
-        p95_ms=float(np.percentile(delays, 95)),
-        p99_ms=float(np.percentile(delays, 99)),
-        dropped_share=dropped / frames,
-        thinned_share=thinned / frames,
-        enhanced_share=server.enhanced / frames,
-        flaps_per_min=count_flaps(changes) / minutes,
-        changes=len(changes),
-    )
+            seen.changes.append((free_ms, controller.rung - before))
+    return seen.summarise(frames, server.enhanced)
 
 
 def count_flaps(changes: list[tuple[float, int]], within_ms: float = 10_000) -> int:
