@@ -1,0 +1,273 @@
+"""What aiortc 1.16 and aioice 0.13 do wrong for us, put right on single objects, never globally.
+
+Each function mends one fault; tests/unit/rtc/test_patches.py shows each fault in the library as it
+comes, and so tells when a work-around is no longer needed. All run on the peers' loop.
+
+    add_h264_profiles      only baseline is known, though browsers and OBS offer more (the one table)
+    tap_receiver           a picture is handed out when the next one begins (+33 ms at 30 fps), sound
+                           after 4 packets; a lost packet is asked for once; a hole is waited for
+                           until 512 packets are there; queues and their decoder have no bound
+    tap_reports            nobody is told which instant a time stamp belongs to
+    stamp_reports          reports of a sender name the time of sending, so that a picture that was
+                           worked on for longer seems to be later than its sound
+    hook_keyframes         a wish for a keyframe does not reach whoever encodes
+    set_packer             coded packets are cut again for each viewer
+    limit_gathering        a name server or STUN server that is silent holds the answer for 5 s; the
+                           loopback address is left out; no choice of addresses
+    watch_datagrams        nobody sees a peer fall silent before 30 to 39 s; received datagrams queue
+                           without a bound
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from aiortc import codecs
+from aiortc.rtcrtpparameters import RTCRtcpFeedback, RTCRtpCodecParameters
+from aiortc.rtp import RtcpSrPacket
+
+from livefuse.rtc.jitter import LossTracker, Piece, UnitBuffer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from aioice.ice import Connection
+    from aiortc import RTCRtpReceiver, RTCRtpSender
+    from aiortc.rtp import RtpPacket
+
+    from livefuse.rtc.jitter import Unit
+    from livefuse.rtc.payload import Payloads
+
+MAX_DATAGRAMS: Final = 2048
+_PROFILES: Final = ("4d001f", "64001f", "640c1f")
+_FIRST_FREE_PAYLOAD_TYPE: Final = 110
+_LOOPBACK: Final = "127.0.0.1"
+_RECEIVER: Final = "_RTCRtpReceiver__"
+_SENDER: Final = "_RTCRtpSender__"
+
+
+class UnitSink(Protocol):
+    """Takes what one receiver gets; all on the peers' loop."""
+
+    def on_unit(self, codec: str, unit: Unit) -> None:
+        """Take a coded unit; `codec` is its name in upper case."""
+        ...
+
+    def on_end(self) -> None:
+        """The other end has said that no more will come."""
+        ...
+
+
+class LastPts(Protocol):
+    """A track that knows the instant, in 1/90000 s, of what it gave out last; None before."""
+
+    last_pts: int | None
+
+
+def add_h264_profiles() -> None:
+    """Let main, high and constrained high be negotiated too. Twice is once."""
+    table = codecs.CODECS["video"]
+    known = {codec.parameters.get("profile-level-id") for codec in table}
+    number = _FIRST_FREE_PAYLOAD_TYPE
+    for profile in _PROFILES:
+        if profile in known:
+            continue
+        feedback = [RTCRtcpFeedback("nack"), RTCRtcpFeedback("nack", "pli")]
+        feedback.append(RTCRtcpFeedback("goog-remb"))
+        parameters: dict[str, Any] = {
+            "level-asymmetry-allowed": "1",
+            "packetization-mode": "1",
+            "profile-level-id": profile,
+        }
+        table += [
+            RTCRtpCodecParameters(
+                mimeType="video/H264",
+                clockRate=90_000,
+                payloadType=number,
+                rtcpFeedback=feedback,
+                parameters=parameters,
+            ),
+            RTCRtpCodecParameters(
+                mimeType="video/rtx",
+                clockRate=90_000,
+                payloadType=number + 1,
+                parameters={"apt": number},
+            ),
+        ]
+        number += 2
+
+
+def tap_receiver(receiver: RTCRtpReceiver, sink: UnitSink, now_ms: Callable[[], float]) -> _Tap:
+    """Have `receiver` give its coded units to `sink`, whole and at once, and decode nothing."""
+    is_video = _get(receiver, _RECEIVER, "kind") == "video"
+    known = _get(receiver, _RECEIVER, "codecs")
+    tap = _Tap(receiver, sink)
+    _swap(
+        receiver, _RECEIVER, "jitter_buffer", _Buffer(known, sink, now_ms, tap, is_video=is_video)
+    )
+    _swap(receiver, _RECEIVER, "decoder_queue", _IdleQueue(sink.on_end))
+    if is_video:
+        _swap(receiver, _RECEIVER, "nack_generator", _Nacks(now_ms))
+    return tap
+
+
+def tap_reports(receiver: RTCRtpReceiver, on_report: Callable[[int, int], None]) -> None:
+    """Call `on_report(ntp_timestamp, rtp_timestamp)` for each report of the sender."""
+    handle = receiver._handle_rtcp_packet
+
+    async def note(packet: Any) -> None:
+        if isinstance(packet, RtcpSrPacket):
+            on_report(packet.sender_info.ntp_timestamp, packet.sender_info.rtp_timestamp)
+        await handle(packet)
+
+    _override(receiver, "_handle_rtcp_packet", note)
+
+
+def stamp_reports(sender: RTCRtpSender, track: LastPts, to_ntp: Callable[[int], int]) -> None:
+    """Make the reports of `sender` name the instant of its picture or sound: `to_ntp(pts)`."""
+    send = sender._send_rtcp
+
+    async def stamp(packets: list[Any]) -> None:
+        for packet in packets:
+            if isinstance(packet, RtcpSrPacket) and track.last_pts is not None:
+                packet.sender_info.ntp_timestamp = to_ntp(track.last_pts)
+        await send(packets)
+
+    _override(sender, "_send_rtcp", stamp)
+
+
+def hook_keyframes(sender: RTCRtpSender, on_wish: Callable[[], None]) -> None:
+    """Call `on_wish` when the viewer asks for a keyframe (PLI, FIR)."""
+    _override(sender, "_send_keyframe", on_wish)
+
+
+def set_packer(sender: RTCRtpSender) -> None:
+    """Let the track of `sender` give `Payloads`."""
+    _swap(sender, _SENDER, "encoder", _Packer())
+
+
+def limit_gathering(connection: Connection, addresses: Sequence[str], timeout_s: float) -> None:
+    """Use `addresses` and wait for STUN and TURN only so long.
+
+    Empty: all addresses of the machine, the loopback one only when there is no other.
+    """
+    gather = connection.get_component_candidates
+
+    async def gather_within(component: int, addresses: list[str], timeout: float = 0) -> Any:  # noqa: ASYNC109 - the method's own form
+        return await gather(component, chosen or addresses or [_LOOPBACK], min(timeout or limit, limit))  # type: ignore[arg-type] # asyncio takes parts of a second
+
+    chosen, limit = list(addresses), timeout_s
+    _override(connection, "get_component_candidates", gather_within)
+
+
+def watch_datagrams(connection: Connection, note: Callable[[], None]) -> None:
+    """Call `note` for each datagram of the other end; drop them while too many wait."""
+    for protocol in connection._protocols:
+        _watch(protocol, connection, note)
+
+
+def _watch(protocol: Any, connection: Connection, note: Callable[[], None]) -> None:
+    receive = protocol.datagram_received
+
+    def receive_bounded(data: bytes, addr: tuple[Any, ...]) -> None:
+        note()
+        if connection._queue.qsize() < MAX_DATAGRAMS:
+            receive(data, addr)
+
+    protocol.datagram_received = receive_bounded
+
+
+class _Tap:
+    """What can be asked of a tapped receiver."""
+
+    def __init__(self, receiver: RTCRtpReceiver, sink: UnitSink) -> None:
+        self._receiver = receiver
+        self._sink = sink
+        self.ssrc: int | None = None
+
+    async def request_keyframe(self) -> None:
+        """Ask the sender for a keyframe (PLI); nothing before its first packet."""
+        if self.ssrc is not None:
+            await self._receiver._send_rtcp_pli(self.ssrc)
+
+
+class _Buffer:
+    """Stands for aiortc's jitter buffer; hands nothing back, so that nothing is decoded."""
+
+    def __init__(
+        self,
+        known: dict[int, RTCRtpCodecParameters],
+        sink: UnitSink,
+        now_ms: Callable[[], float],
+        tap: _Tap,
+        *,
+        is_video: bool,
+    ) -> None:
+        self._known = known
+        self._sink = sink
+        self._now_ms = now_ms
+        self._tap = tap
+        self._is_video = is_video
+        self._units = UnitBuffer(is_video=is_video)
+
+    def add(self, packet: RtpPacket) -> tuple[bool, None]:
+        self._tap.ssrc = packet.ssrc
+        piece = Piece(packet.timestamp, bool(packet.marker), packet._data)  # type: ignore[attr-defined] # set by the receiver
+        name = self._known[packet.payload_type].name.upper()
+        is_lost = False
+        for unit in self._units.add(packet.sequence_number, piece, self._now_ms()):
+            is_lost |= unit.has_gap
+            self._sink.on_unit(name, unit)
+        return is_lost and self._is_video, None
+
+
+class _Nacks:
+    """Stands for aiortc's generator of negative acknowledgements."""
+
+    def __init__(self, now_ms: Callable[[], float]) -> None:
+        self._now_ms = now_ms
+        self._tracker = LossTracker()
+        self.missing: list[int] = []
+
+    def add(self, packet: RtpPacket) -> bool:
+        self.missing = self._tracker.note(packet.sequence_number, self._now_ms())
+        return bool(self.missing)
+
+
+class _IdleQueue:
+    """Stands for the decoder's queue: its thread sleeps until the end."""
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self._on_end = on_end
+        self._has_ended = threading.Event()
+
+    def put(self, task: object) -> None:
+        if task is None and not self._has_ended.is_set():
+            self._has_ended.set()
+            self._on_end()
+
+    def get(self) -> None:
+        self._has_ended.wait()
+
+
+class _Packer:
+    """Stands for an encoder that has nothing to do."""
+
+    def pack(self, data: Payloads) -> tuple[Sequence[bytes], int]:
+        return data.payloads, data.timestamp
+
+
+def _get(owner: object, prefix: str, name: str) -> Any:
+    return getattr(owner, prefix + name)
+
+
+def _swap(owner: object, prefix: str, name: str, value: object) -> None:
+    """Replace a private part; a version of aiortc that has none of that name is told of."""
+    getattr(owner, prefix + name)
+    setattr(owner, prefix + name, value)
+
+
+def _override(owner: object, name: str, value: object) -> None:
+    getattr(owner, name)
+    setattr(owner, name, value)

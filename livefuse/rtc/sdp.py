@@ -1,0 +1,329 @@
+"""Offers, answers and ICE fragments as texts: what they ask for, and what we change. Pure.
+
+Sources: RFC 8866 (SDP), RFC 8829 (JSEP), RFC 8839 (ICE in SDP), RFC 8840 (trickle fragments),
+RFC 9725 (WHIP). aiortc parses what is left; here it is checked first, so that a person reads a
+sentence instead of an assertion.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from livefuse.errors import ConfigError, NotAcceptableError
+
+MAX_BYTES: Final = 64 << 10
+MAX_CANDIDATES: Final = 64
+H264: Final = "H264"
+VP8: Final = "VP8"
+OPUS: Final = "OPUS"
+_CANDIDATE: Final = "a=candidate:"
+_END: Final = "a=end-of-candidates"
+_SENDING: Final = frozenset({"sendonly", "sendrecv"})
+_RECEIVING: Final = frozenset({"recvonly", "sendrecv"})
+_DIRECTIONS: Final = _SENDING | _RECEIVING | {"inactive"}
+_MIN_CANDIDATE_WORDS: Final = 8
+
+
+class Codec(NamedTuple):
+    """One payload type: the codec's name in upper case, and its format parameters."""
+
+    payload_type: int
+    name: str
+    parameters: dict[str, str]
+
+
+class Media(NamedTuple):
+    """One section: `kind` is audio, video or application, `mid` its name in the bundle."""
+
+    kind: str
+    mid: str
+    direction: str
+    codecs: tuple[Codec, ...]
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether whoever offers sends this."""
+        return self.direction in _SENDING
+
+    @property
+    def is_received(self) -> bool:
+        """Whether whoever offers wants to receive this."""
+        return self.direction in _RECEIVING
+
+
+class Candidate(NamedTuple):
+    """An address of the other end: the attribute's value, and the section that it belongs to."""
+
+    mid: str
+    value: str
+
+    @property
+    def host(self) -> str:
+        """The address: an IP, or a name ending in .local that stands for one."""
+        return self.value.split()[4]
+
+
+class Offer(NamedTuple):
+    """An offer: what it holds, and its text without candidates, which are added afterwards."""
+
+    media: tuple[Media, ...]
+    candidates: tuple[Candidate, ...]
+    text: str
+
+    def find(self, kind: str) -> Media | None:
+        """Return the first section of `kind`."""
+        return next((media for media in self.media if media.kind == kind), None)
+
+
+class Fragment(NamedTuple):
+    """The body of a PATCH: new candidates, and the credentials that they belong to."""
+
+    username: str
+    password: str
+    candidates: tuple[Candidate, ...]
+
+
+def read_offer(text: str) -> Offer:
+    """Return what `text` offers.
+
+    Raises:
+        ConfigError: it is no SDP, or lacks what every WebRTC offer has.
+    """
+    lines = _split(text)
+    if not lines or lines[0] != "v=0":
+        raise _malformed("it does not begin with v=0")
+    session, sections = _group(lines)
+    if not sections:
+        raise _malformed("it offers neither sound nor pictures")
+    media = []
+    candidates: list[Candidate] = []
+    for index, section in enumerate(sections):
+        found = _read_media(session, section, index)
+        media.append(found)
+        candidates += _read_candidates(section, found.mid)
+    kept = (line for line in lines if not line.startswith((_CANDIDATE, _END)))
+    return Offer(tuple(media), tuple(candidates[:MAX_CANDIDATES]), "\r\n".join(kept) + "\r\n")
+
+
+def check_publisher(offer: Offer) -> None:
+    """Check that pictures are sent in a codec that is decoded here.
+
+    Raises:
+        NotAcceptableError: they are not; what to choose is said.
+    """
+    video, audio = offer.find("video"), offer.find("audio")
+    if video is None or not video.is_sent:
+        raise NotAcceptableError(
+            "the offer sends no pictures", hint="a camera or a scene has to be sent, not only sound"
+        )
+    if not any(is_decodable(codec) for codec in video.codecs):
+        raise NotAcceptableError(
+            f"none of the offered video codecs ({_name(video)}) is decoded here",
+            hint="choose H.264 or VP8",
+        )
+    _check_sound(audio)
+
+
+def check_viewer(offer: Offer) -> None:
+    """Check that pictures are wanted, in H.264.
+
+    Raises:
+        NotAcceptableError: they are not.
+    """
+    video, audio = offer.find("video"), offer.find("audio")
+    if video is None or not video.is_received:
+        raise NotAcceptableError(
+            "the offer asks for no pictures", hint="offer to receive video, recvonly"
+        )
+    if not any(is_h264(codec) for codec in video.codecs):
+        raise NotAcceptableError(
+            f"the stream is H.264, and the offer has only {_name(video)}",
+            hint="use a player or browser that takes H.264 with packetization-mode 1",
+        )
+    _check_sound(audio)
+
+
+def is_h264(codec: Codec) -> bool:
+    """Say whether `codec` is H.264 cut into packets as everybody does it today."""
+    return codec.name == H264 and codec.parameters.get("packetization-mode") == "1"
+
+
+def is_decodable(codec: Codec) -> bool:
+    """Say whether pictures of `codec` can be taken."""
+    return codec.name == VP8 or is_h264(codec)
+
+
+def raise_start_bitrate(answer: str, start_kbps: int, max_kbps: int) -> str:
+    """Return `answer` with a hint to Chromium at which rate to start sending pictures.
+
+    Without transport-wide feedback it begins at 300 kb/s and needs 20 s to get anywhere. Others
+    pass over the x-google parameters.
+    """
+    rates = (
+        f"x-google-min-bitrate={min(start_kbps, 300)};x-google-start-bitrate={start_kbps}"
+        f";x-google-max-bitrate={max(max_kbps, start_kbps)}"
+    )
+    lines = _split(answer)
+    _, sections = _group(lines)
+    wanted = {
+        codec.payload_type
+        for index, section in enumerate(sections)
+        for codec in _read_codecs(section)
+        if section[0].startswith("m=video") and codec.name in (H264, VP8) and index >= 0
+    }
+    changed: list[str] = []
+    for line in lines:
+        number = _read_payload_type(line, "a=fmtp:")
+        if number in wanted:
+            wanted.discard(number)
+            line = f"{line};{rates}"  # noqa: PLW2901 - the line as it goes on
+        changed.append(line)
+    for number in sorted(wanted):  # VP8 has no parameters of its own
+        at = next(i for i, line in enumerate(changed) if line.startswith(f"a=rtpmap:{number} "))
+        changed.insert(at + 1, f"a=fmtp:{number} {rates}")
+    return "\r\n".join(changed) + "\r\n"
+
+
+def announce_address(answer: str, address: str) -> str:
+    """Return `answer` with `address` in its host candidates: how we are reached from outside."""
+    changed = []
+    for line in _split(answer):
+        words = line.split(" ")
+        if line.startswith(_CANDIDATE) and words[6:8] == ["typ", "host"]:
+            words[4] = address
+        changed.append(" ".join(words))
+    return "\r\n".join(changed) + "\r\n"
+
+
+def read_fragment(text: str) -> Fragment:
+    """Return what the body of a PATCH says.
+
+    Raises:
+        ConfigError: it is no ICE fragment.
+    """
+    mid = ""
+    found: dict[str, str] = {}
+    candidates: list[Candidate] = []
+    for line in _split(text):
+        name, _, value = line.partition(":")
+        if name == "a=mid":
+            mid = value.strip()
+        elif name in ("a=ice-ufrag", "a=ice-pwd"):
+            found[name] = value.strip()
+        elif name == "a=candidate":
+            candidates.append(_check_candidate(Candidate(mid, value.strip())))
+    if not found.get("a=ice-ufrag") and not candidates and _END not in text:
+        raise ConfigError(
+            "the body is no ICE fragment", hint="send application/trickle-ice-sdpfrag (RFC 8840)"
+        )
+    return Fragment(
+        found.get("a=ice-ufrag", ""),
+        found.get("a=ice-pwd", ""),
+        tuple(candidates[:MAX_CANDIDATES]),
+    )
+
+
+def build_fragment(username: str, password: str, mid: str, candidates: list[str]) -> str:
+    """Return the answer to an ICE restart: our new credentials and candidates (values)."""
+    lines = [f"a=ice-ufrag:{username}", f"a=ice-pwd:{password}"]
+    lines += ["m=audio 9 UDP/TLS/RTP/SAVPF 0", f"a=mid:{mid}"]
+    lines += [f"{_CANDIDATE}{value}" for value in candidates]
+    return "\r\n".join([*lines, _END]) + "\r\n"
+
+
+def read_username(text: str) -> str:
+    """Return the ICE user name fragment of a description, "" when it has none."""
+    return next((x.partition(":")[2] for x in _split(text) if x.startswith("a=ice-ufrag:")), "")
+
+
+def _read_media(session: list[str], section: list[str], index: int) -> Media:
+    words = section[0][2:].split()
+    if len(words) < 4 or not words[1].isdigit():  # noqa: PLR2004 - kind, port, protocol, formats
+        raise _malformed(f"the line {section[0][:40]!r} cannot be read")
+    kind, lines = words[0], session + section
+    for name, what in (("a=ice-ufrag:", "ICE"), ("a=ice-pwd:", "ICE"), ("a=fingerprint:", "DTLS")):
+        if not any(line.startswith(name) for line in lines):
+            raise _malformed(f"its {kind} has no {what} credentials")
+    if kind in ("audio", "video") and "a=rtcp-mux" not in section:
+        raise _malformed(f"its {kind} has no rtcp-mux")
+    direction = next((x[2:] for x in section if x[2:] in _DIRECTIONS), "sendrecv")
+    mid = next((x[6:] for x in section if x.startswith("a=mid:")), str(index))
+    return Media(kind, mid, direction, _read_codecs(section))
+
+
+def _read_codecs(section: list[str]) -> tuple[Codec, ...]:
+    names: dict[int, str] = {}
+    parameters: dict[int, dict[str, str]] = {}
+    for line in section:
+        number = _read_payload_type(line, "a=rtpmap:")
+        if number is not None:
+            names[number] = line.partition(" ")[2].partition("/")[0].upper()
+        number = _read_payload_type(line, "a=fmtp:")
+        if number is not None:
+            pairs = (part.strip().partition("=") for part in line.partition(" ")[2].split(";"))
+            parameters[number] = {key: value for key, _, value in pairs if key}
+    unknown = next((number for number in parameters if number not in names), None)
+    if unknown is not None:
+        raise _malformed(f"it has parameters for the unknown payload type {unknown}")
+    return tuple(Codec(n, name, parameters.get(n, {})) for n, name in names.items())
+
+
+def _read_payload_type(line: str, prefix: str) -> int | None:
+    if not line.startswith(prefix):
+        return None
+    number = line[len(prefix) :].split(" ", 1)[0]
+    if not number.isdigit():
+        raise _malformed(f"the line {line[:40]!r} cannot be read")
+    return int(number)
+
+
+def _read_candidates(section: list[str], mid: str) -> list[Candidate]:
+    return [
+        _check_candidate(Candidate(mid, line.removeprefix(_CANDIDATE)))
+        for line in section
+        if line.startswith(_CANDIDATE)
+    ]
+
+
+def _check_candidate(candidate: Candidate) -> Candidate:
+    words = candidate.value.split()
+    numbers = [words[at] for at in (1, 3, 5)] if len(words) >= _MIN_CANDIDATE_WORDS else [""]
+    if not all(number.isdigit() for number in numbers) or words[6] != "typ":
+        raise _malformed("one of its candidates cannot be read")
+    return candidate
+
+
+def _check_sound(audio: Media | None) -> None:
+    if audio is not None and not any(codec.name == OPUS for codec in audio.codecs):
+        raise NotAcceptableError(
+            f"none of the offered audio codecs ({_name(audio)}) is known here", hint="choose Opus"
+        )
+
+
+def _name(media: Media) -> str:
+    names = dict.fromkeys(codec.name for codec in media.codecs)
+    auxiliary = ("RTX", "RED", "ULPFEC", "FLEXFEC-03", "CN", "TELEPHONE-EVENT")
+    return ", ".join(name for name in names if name not in auxiliary) or "none"
+
+
+def _split(text: str) -> list[str]:
+    if len(text) > MAX_BYTES:
+        raise _malformed("it is longer than 64 kB")
+    return [line.rstrip() for line in text.splitlines() if line.strip()]
+
+
+def _group(lines: list[str]) -> tuple[list[str], list[list[str]]]:
+    session: list[str] = []
+    sections: list[list[str]] = []
+    for line in lines:
+        if line.startswith("m="):
+            sections.append([line])
+        elif sections:
+            sections[-1].append(line)
+        else:
+            session.append(line)
+    return session, sections
+
+
+def _malformed(why: str) -> ConfigError:
+    return ConfigError(f"the offer is no usable SDP: {why}", hint="send application/sdp (RFC 9725)")

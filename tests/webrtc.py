@@ -1,0 +1,282 @@
+"""Peers as browsers and OBS are, made of plain aiortc, on loopback only: they send and watch.
+
+They have a loop of their own, as they would in another process. Pictures are bars with a counter
+and a flash at each beep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import av
+import numpy as np
+from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+
+from livefuse.config import EncodeConfig
+from livefuse.frame import TIME_BASE_HZ, Colour, create_frame
+from livefuse.ingest.scene.bars import BarsPicture
+from livefuse.ingest.scene.drawing import FLASH_S, draw_counter, draw_flash, is_flash_lit, read_counter
+from livefuse.ingest.scene.voice import add_beeps, find_sync_moments
+from livefuse.publish.encode import VideoEncoder
+from livefuse.rtc import patches
+from livefuse.rtc.loop import RtcLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from livefuse.rtc.session import Session
+
+LOOPBACK = "127.0.0.1"
+FPS = 30
+_BASE = Fraction(1, TIME_BASE_HZ)
+
+
+class PacketTrack(MediaStreamTrack):
+    """Coded packets as they are put, from the loop."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.packets: asyncio.Queue[Any] = asyncio.Queue()  # noqa: TID251 - aiortc's own way
+
+    async def recv(self) -> Any:
+        packet = await self.packets.get()
+        if packet is None:
+            raise MediaStreamError
+        return packet
+
+
+class Client:
+    """One peer that offers. `answer` takes the offer and returns the session it is answered by."""
+
+    def __init__(self, answer: Callable[[str], Session]) -> None:
+        self.loop = RtcLoop()
+        self.session: Any = None
+        self.offer_sdp = ""
+        self._answer = answer
+        self.connection: Any = None
+
+    def connect(self) -> None:
+        """Offer, take the answer, begin to connect."""
+        self.offer_sdp = self.loop.call(self._offer())
+        self.session = self._answer(self.offer_sdp)
+        self.loop.call(self._take_answer(self.session.answer_sdp))
+
+    def vanish(self) -> None:
+        """Fall silent without a word, as when a cable is pulled."""
+        self.loop.call(self._cut())
+
+    def close(self) -> None:
+        """Say goodbye."""
+        self.loop.call(self.connection.close())
+
+    def is_connected(self) -> bool:
+        """Whether media can flow."""
+        return self.connection.connectionState == "connected"
+
+    async def _offer(self) -> str:
+        self.connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+        self._add_media()
+        for transceiver in self.connection.getTransceivers():
+            transport = transceiver.receiver.transport.transport
+            patches.limit_gathering(transport._connection, [LOOPBACK], 0.3)
+        await self.connection.setLocalDescription(await self.connection.createOffer())
+        return str(self.connection.localDescription.sdp)
+
+    async def _take_answer(self, answer: str) -> None:
+        await self.connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+
+    async def _cut(self) -> None:
+        for transceiver in self.connection.getTransceivers():
+            ice = transceiver.receiver.transport.transport._connection
+            if ice._query_consent_task is not None:
+                ice._query_consent_task.cancel()
+            for protocol in ice._protocols:
+                protocol.transport.abort()
+
+    def _add_media(self) -> None:
+        raise NotImplementedError
+
+
+class Publisher(Client):
+    """Sends bars and beeps in real time, coded here; for `with`."""
+
+    def __init__(
+        self, answer: Callable[[str], Session], *, size=(640, 360), has_sound=True, codec="H264"
+    ) -> None:
+        super().__init__(answer)
+        self.size = size
+        self.has_sound = has_sound
+        self.codec = codec
+        self.keyframe_wishes = 0
+        self.sent = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._feed, name="test-publisher", daemon=True)
+
+    def __enter__(self) -> Publisher:
+        self.connect()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop_feeding()
+        self.close()
+
+    def stop_feeding(self) -> None:
+        """Send nothing more."""
+        self._stop.set()
+        self._thread.join(5)
+
+    def _add_media(self) -> None:
+        self.video, self.audio = PacketTrack("video"), PacketTrack("audio")
+        transceivers = [self.connection.addTransceiver(self.video, "sendonly")]
+        if self.has_sound:
+            self.connection.addTransceiver(self.audio, "sendonly")
+        prefer(transceivers[0], self.codec)
+        patches.hook_keyframes(transceivers[0].sender, self._note_wish)
+
+    def _note_wish(self) -> None:
+        self.keyframe_wishes += 1
+        self._encoder.force_keyframe()
+
+    def _feed(self) -> None:
+        width, height = self.size
+        config = EncodeConfig(bitrate_kbps=1500, keyframe_interval_s=10.0, preset="ultrafast")
+        self._encoder = VideoEncoder(config, width, height, FPS, Colour())
+        bars, frame, sound = BarsPicture(width, height), create_frame(width, height), Sound()
+        self._encoder.force_keyframe()
+        started = None
+        number = 0
+        while not self._stop.is_set():
+            if not self.is_connected():
+                time.sleep(0.01)
+                continue
+            started = started or time.monotonic()
+            if self._stop.wait(max(started + number / FPS - time.monotonic(), 0)):
+                return
+            if (width, height) != self.size:
+                width, height = self.size
+                self._encoder = VideoEncoder(config, width, height, FPS, Colour())
+                bars, frame = BarsPicture(width, height), create_frame(width, height)
+            self._draw(bars, frame, number)
+            frame.pts = number * TIME_BASE_HZ // FPS
+            for coded in self._encoder.encode(frame):
+                self._put(self.video, coded.data, coded.pts)
+            self.sent += 1
+            number += 1
+            if self.has_sound:
+                for data, pts in sound.encode_until(number / FPS):
+                    self._put(self.audio, data, pts)
+
+    def _draw(self, bars: BarsPicture, frame: Any, number: int) -> None:
+        time_s = number / FPS
+        bars.draw(frame, time_s, number)
+        draw_counter(frame, number, "large")
+        moments = find_sync_moments(Fraction(FPS), time_s - FLASH_S, time_s + 0.001)
+        draw_flash(frame, is_lit=any(True for _ in moments))
+
+    def _put(self, track: PacketTrack, data: bytes, pts: int) -> None:
+        packet = av.Packet(data)
+        packet.pts = packet.dts = pts
+        packet.time_base = _BASE
+        self.loop.post(track.packets.put_nowait, packet)
+
+
+class Sound:
+    """Silence with beeps, as Opus packets of 20 ms."""
+
+    def __init__(self) -> None:
+        self._encoder: Any = av.CodecContext.create("libopus", "w")
+        self._encoder.sample_rate, self._encoder.layout = 48_000, "stereo"
+        self._encoder.format = "s16"
+        self._encoder.time_base = Fraction(1, 48_000)
+        self._encoder.options = {"application": "lowdelay"}
+        self._encoder.open()
+        self._made = 0
+
+    def encode_until(self, time_s: float) -> list[tuple[bytes, int]]:
+        """Return packets and their PTS in 1/90000 s up to `time_s`."""
+        out = []
+        while self._made + 960 <= time_s * 48_000:
+            samples = np.zeros(960, np.float32)
+            add_beeps(samples, self._made, Fraction(FPS))
+            stereo = np.repeat((samples * 20_000).astype(np.int16), 2)[None, :]
+            frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(stereo), "s16", "stereo")
+            frame.sample_rate, frame.pts = 48_000, self._made
+            out += [(bytes(p), self._made * 15 // 8) for p in self._encoder.encode(frame)]
+            self._made += 960
+        return out
+
+
+class Watcher(Client):
+    """Watches, as aiortc comes; keeps the counters, times and sizes of what it sees; for `with`."""
+
+    def __init__(self, answer: Callable[[str], Session], *, has_sound: bool = True) -> None:
+        super().__init__(answer)
+        self.has_sound = has_sound
+        self.counters: list[int | None] = []
+        self.sizes: list[tuple[int, int]] = []
+        self.arrivals: list[float] = []
+        self.flashes: list[tuple[float, bool]] = []
+        self.samples: list[tuple[float, np.ndarray]] = []
+        self.pts: list[float] = []
+
+    def __enter__(self) -> Watcher:
+        self.connect()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask_keyframe(self) -> None:
+        """Send a PLI."""
+        receiver = self.connection.getTransceivers()[0].receiver
+        ssrc = next(iter(receiver._RTCRtpReceiver__remote_streams))
+        self.loop.call(receiver._send_rtcp_pli(ssrc))
+
+    def _add_media(self) -> None:
+        prefer(self.connection.addTransceiver("video", "recvonly"), "H264")
+        if self.has_sound:
+            self.connection.addTransceiver("audio", "recvonly")
+
+        @self.connection.on("track")
+        def take(track: Any) -> None:
+            self.loop.spawn(self._watch(track))
+
+    async def _watch(self, track: Any) -> None:
+        while True:
+            try:
+                frame = await track.recv()
+            except MediaStreamError:
+                return
+            if track.kind == "video":
+                plane = frame.planes[0]
+                y = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)[:, : frame.width]
+                self.counters.append(read_counter(y))
+                self.sizes.append((frame.width, frame.height))
+                self.arrivals.append(time.monotonic())
+                self.pts.append(float(frame.pts * frame.time_base))
+                self.flashes.append((time.monotonic(), is_flash_lit(y)))
+            else:
+                self.samples.append((time.monotonic(), frame.to_ndarray()))
+
+
+def prefer(transceiver: Any, codec: str) -> None:
+    """Offer only `codec` (H264, VP8) and its retransmission."""
+    patches.add_h264_profiles()
+    known = type(transceiver.sender).getCapabilities("video").codecs
+    names = {f"video/{codec}", "video/rtx"}
+    transceiver.setCodecPreferences([one for one in known if one.mimeType in names])
+
+
+def wait_for(condition: Callable[[], object], timeout_s: float = 10.0, what: str = "") -> None:
+    """Wait until `condition` holds."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
+        time.sleep(0.02)
