@@ -29,7 +29,7 @@ from livefuse.ingest.camera_v4l2 import FORMATS, Camera, find_camera, list_camer
 from livefuse.ingest.connection import Connection
 from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.diagnose import create_no_video_error
-from livefuse.ingest.reader import Reader
+from livefuse.ingest.reader import Abandoned, Reader
 from livefuse.ingest.source import Source, read_fps, set_up_decoder
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class CameraIngest:
         self._released = threading.Event()
         self._released.set()
         self._reader: Reader | None = None
+        self._abandoned = Abandoned()
 
     def stop(self) -> None:
         """Ask `run` to return and so to release the device; from any thread."""
@@ -143,7 +144,7 @@ class CameraIngest:
         except IngestError as error:
             return error
         finally:
-            reader.close()
+            self._abandoned.close(reader, trial)
             # A camera is for one at a time: the next attempt would find it busy.
             self._clock.wait(self._released, _RELEASE_NS)
         return None

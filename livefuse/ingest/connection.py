@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import IngestConfig
     from livefuse.ingest.base import IngestSink
-    from livefuse.ingest.reader import Item, Reader
+    from livefuse.ingest.reader import Item, PacketReader
     from livefuse.ingest.source import Source
     from livefuse.ingest.stage import Stage
 
-STALL_NS: Final = NS_PER_S
-"""Without a picture for this long a live source counts as stalled."""
-_POLL_S: Final = 0.25
+STALL_NS: Final = NS_PER_S * 4 // 5
+"""Without a picture for this long a live source counts as stalled: known within a second."""
+_STALL_STEPS: Final = 2.5
+"""Of a slow source, so many usual distances of its pictures."""
+_LONGEST_STALL_NS: Final = 10 * NS_PER_S
+_POLL_S: Final = 0.1
 _OPEN_GRACE_NS: Final = NS_PER_S // 2
 """FFmpeg has the same time limit and may know better why nothing came, so it may speak first."""
 _KEYFRAME_GRACE_NS: Final = 10 * NS_PER_S
@@ -49,8 +52,9 @@ class Connection:
         self._stage = stage
         self._pacer: Pacer | None = None
         self._is_stalled = False
+        self._stall_ns = STALL_NS
 
-    def run(self, reader: Reader, *, waits_for_ever: bool = False) -> bool:
+    def run(self, reader: PacketReader, *, waits_for_ever: bool = False) -> bool:
         """Take everything from `reader`; return True at a true end or when stopped.
 
         With `waits_for_ever` (a listener) opening has no deadline.
@@ -64,6 +68,8 @@ class Connection:
             return True
         if source.is_bursty:
             self._pacer = Pacer(self._clock, self._stopping)
+        usual_ns = int(_STALL_STEPS * NS_PER_S / source.fps)
+        self._stall_ns = min(max(STALL_NS, usual_ns), _LONGEST_STALL_NS)
         self._stage.begin_segment(source)
         try:
             self._take_all(reader, self._clock.now_ns() if waits_for_ever else started_ns)
@@ -74,7 +80,9 @@ class Connection:
             raise self._describe_loss(end.cause) from None
         return True
 
-    def _open(self, reader: Reader, started_ns: int, *, waits_for_ever: bool) -> Source | None:
+    def _open(
+        self, reader: PacketReader, started_ns: int, *, waits_for_ever: bool
+    ) -> Source | None:
         timeout_ns = self._config.open_timeout_ms * NS_PER_MS + _OPEN_GRACE_NS
         while not self._stopping.is_set():
             try:
@@ -88,24 +96,26 @@ class Connection:
                 raise create_timeout_error(self._url, elapsed_ns / NS_PER_S)
         return None
 
-    def _take_all(self, reader: Reader, started_ns: int) -> None:
+    def _take_all(self, reader: PacketReader, started_ns: int) -> None:
         """Take packets until stopped; raises ReaderEnded at the end."""
-        before = self._stage.frames
-        last_video_ns: int | None = None
+        before = seen = self._stage.frames
+        last_packet_ns: int | None = None
+        last_picture_ns = started_ns
         while not self._stopping.is_set():
             item = reader.get(_POLL_S)
             now = self._clock.now_ns()
             if item is not None:
                 self._take(item)
                 if item.is_video:
-                    last_video_ns = now
-                    self._is_stalled = False
+                    last_packet_ns = now
             elif self._stopping.is_set():
                 return
             if self._stage.frames == before:
-                self._check_start(started_ns, last_video_ns)
-            elif last_video_ns is not None:
-                self._check_flow(now - last_video_ns)
+                self._check_start(started_ns, last_packet_ns)
+            elif last_packet_ns is not None:
+                if self._stage.frames != seen:
+                    seen, last_picture_ns = self._stage.frames, now
+                self._check_flow(now - last_packet_ns, now - last_picture_ns)
 
     def _take(self, item: Item) -> None:
         if item.dropped_before:
@@ -132,12 +142,14 @@ class Connection:
         if elapsed_ns > limit:
             raise create_timeout_error(self._url, elapsed_ns / NS_PER_S)
 
-    def _check_flow(self, silent_ns: int) -> None:
+    def _check_flow(self, silent_ns: int, blind_ns: int) -> None:
+        """Tell a stall, which is that no picture comes, and its end; give up on long silence."""
         if silent_ns > self._config.read_timeout_ms * NS_PER_MS:
             raise create_timeout_error(self._url, silent_ns / NS_PER_S)
-        if silent_ns > STALL_NS and not self._is_stalled:
-            self._is_stalled = True
-            self._sink.on_state("stalled")
+        is_stalled = blind_ns > self._stall_ns
+        if is_stalled != self._is_stalled:
+            self._is_stalled = is_stalled
+            self._sink.on_state("stalled" if is_stalled else "live")
 
     def _diagnose(self, cause: Exception | None, started_ns: int) -> IngestError:
         if cause is None or isinstance(cause, IngestError):
@@ -145,7 +157,7 @@ class Connection:
         if not isinstance(cause, FOREIGN_ERRORS):
             raise cause
         elapsed_s = (self._clock.now_ns() - started_ns) / NS_PER_S
-        return diagnose_open_error(cause, self._url, self._config, elapsed_s)
+        return diagnose_open_error(cause, self._url, self._config, elapsed_s, self._stopping)
 
     def _describe_loss(self, cause: Exception | None) -> IngestError:
         if isinstance(cause, IngestError):

@@ -43,14 +43,20 @@ DEFAULT_PORTS: Final = {
 }
 _TLS_SCHEMES: Final = frozenset({"https", "rtmps", "rtsps"})
 _SLOW: Final = 0.9
+_POLL_S: Final = 0.1
 
 
 def diagnose_open_error(
-    error: Exception, url: str, config: IngestConfig, elapsed_s: float
+    error: Exception,
+    url: str,
+    config: IngestConfig,
+    elapsed_s: float,
+    stopping: threading.Event | None = None,
 ) -> IngestError:
     """Return what to tell about `error`, met `elapsed_s` after opening `url` began.
 
-    May ask the network for at most about `open_timeout_ms`. Never holds a secret.
+    May ask the network for at most about `open_timeout_ms`, and not for longer than until
+    `stopping` is set. Never holds a secret.
     """
     if "://" not in url or url.lower().startswith("file:"):
         return _diagnose_file(error, url)
@@ -65,7 +71,7 @@ def diagnose_open_error(
             f"{redact_url(url)} answers, but not with a stream that can be read",
             hint="check scheme, port and path of the URL",
         )
-    found = probe_network(url, timeout_s, config)
+    found = probe_network(url, timeout_s, config, stopping)
     return found or IngestConnectError(
         f"{redact_url(url)} ended the connection ({redact_text(_get_reason(error), (url,))})",
         hint="check that the stream is being published and that path and key are right",
@@ -133,7 +139,9 @@ def _diagnose_file(error: Exception, url: str) -> IngestError:
     )
 
 
-def probe_network(url: str, timeout_s: float, config: IngestConfig) -> IngestError | None:
+def probe_network(
+    url: str, timeout_s: float, config: IngestConfig, stopping: threading.Event | None = None
+) -> IngestError | None:
     """Ask for the name, the port and the certificate of `url`; None when all three are well.
 
     Takes at most about `timeout_s`. UDP has no port that could be asked.
@@ -143,30 +151,38 @@ def probe_network(url: str, timeout_s: float, config: IngestConfig) -> IngestErr
     port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
     if not host or not port or parts.scheme == "udp":
         return None
+    stopping = stopping or threading.Event()
     resolved = _call_bounded(
-        lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), timeout_s
+        lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), timeout_s, stopping
     )
+    if stopping.is_set():
+        return None
     if resolved is None or isinstance(resolved, OSError):
         return IngestConnectError(
             f"no such host: {host}", hint="check its name, or the network's name server"
         )
-    try:
-        with socket.create_connection((host, port), timeout=timeout_s) as peer:
-            if parts.scheme in _TLS_SCHEMES:
-                _check_certificate(peer, parts, config)
-    except ssl.SSLCertVerificationError as error:
+    answer = _call_bounded(lambda: _try_port(parts, port, timeout_s, config), timeout_s, stopping)
+    if isinstance(answer, ssl.SSLCertVerificationError):
         return IngestTlsError(
-            f"the certificate of {host} is not trusted ({error.verify_message})",
+            f"the certificate of {host} is not trusted ({answer.verify_message})",
             hint="name its authority in ingest.ca_file, or set ingest.tls_verify=false",
         )
-    except ssl.SSLError as error:
+    if isinstance(answer, ssl.SSLError):
         return IngestTlsError(
-            f"{host}:{port} does not speak TLS ({error.reason or 'handshake failed'})",
+            f"{host}:{port} does not speak TLS ({answer.reason or 'handshake failed'})",
             hint=f"try {parts.scheme[:-1]}:// or another port",
         )
-    except OSError as error:
-        return _diagnose_socket(error, url)
-    return None
+    if answer is None and not stopping.is_set():
+        answer = TimeoutError()
+    return _diagnose_socket(answer, url) if isinstance(answer, OSError) else None
+
+
+def _try_port(parts: SplitResult, port: int, timeout_s: float, config: IngestConfig) -> bool:
+    """Connect, and shake hands where TLS is spoken; raises OSError."""
+    with socket.create_connection((parts.hostname or "", port), timeout=timeout_s) as peer:
+        if parts.scheme in _TLS_SCHEMES:
+            _check_certificate(peer, parts, config)
+    return True
 
 
 def _diagnose_socket(error: OSError, url: str) -> IngestError:
@@ -199,7 +215,9 @@ def _check_certificate(peer: socket.socket, parts: SplitResult, config: IngestCo
         pass
 
 
-def _call_bounded(call: Callable[[], object], timeout_s: float) -> object:
+def _call_bounded(
+    call: Callable[[], object], timeout_s: float, stopping: threading.Event
+) -> object:
     """Return what `call` returns or the OSError it raises; None when it takes too long.
 
     The system's name lookup cannot be interrupted, so it is left behind in its own thread.
@@ -214,7 +232,10 @@ def _call_bounded(call: Callable[[], object], timeout_s: float) -> object:
 
     thread = threading.Thread(target=run, name="livefuse-lookup", daemon=True)
     thread.start()
-    thread.join(timeout_s)
+    for _ in range(max(round(timeout_s / _POLL_S), 1)):
+        thread.join(_POLL_S)
+        if answer or stopping.is_set():
+            break
     return answer[0] if answer else None
 
 

@@ -7,15 +7,13 @@ URL is bound, and only its app and stream key are let in.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
-import subprocess
 import sys
 import threading
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
 import av
@@ -30,11 +28,12 @@ from livefuse.errors import (
     IngestUnsupportedError,
 )
 from livefuse.frame import TIME_BASE_HZ
+from livefuse.ingest.child import ReadingChild
 from livefuse.ingest.connection import Connection
 from livefuse.ingest.decode import DecodeStage
-from livefuse.ingest.listen_child import NO_STAMP, Hello, Order
-from livefuse.ingest.reader import Reader
-from livefuse.ingest.source import Source, build_options, set_up_decoder
+from livefuse.ingest.listen_child import NO_STAMP, Hello, Order, Renewal
+from livefuse.ingest.reader import Abandoned, Reader
+from livefuse.ingest.source import NewExtradata, Source, build_options, set_up_decoder
 from livefuse.packet import Packet, encode_info, iter_messages
 from livefuse.redact import redact_url
 
@@ -54,7 +53,6 @@ PREFIX: Final = "listen:"
 _TIME_BASE: Final = Fraction(1, TIME_BASE_HZ)
 _RTMP_PORT: Final = 1935
 _RETRY_NS: Final = 1000 * NS_PER_MS
-_JOIN_S: Final = 1.0
 
 
 class ListenIngest:
@@ -74,6 +72,7 @@ class ListenIngest:
         self._clock = clock
         self._stopping = threading.Event()
         self._reader: Reader | None = None
+        self._abandoned = Abandoned()
 
     def run(self, sink: IngestSink) -> None:
         """Fill `sink` from one push after the other until stopped.
@@ -112,7 +111,7 @@ class ListenIngest:
         except IngestError as error:
             return error
         finally:
-            reader.close()
+            self._abandoned.close(reader, sink)
         return None
 
 
@@ -122,21 +121,13 @@ class _ListenChild:
     def __init__(self, url: str, config: IngestConfig) -> None:
         self._url = url
         self._config = config
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "livefuse.ingest.listen_child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": _find_import_path()},
-        )
         options = build_options("rtmp", config, is_live=True) | {"listen": "1"}
-        order = Order(url, config.read_timeout_ms, options)
-        # Kept open: its end tells the child that this process is gone.
-        self._stdin = cast("IO[bytes]", self._process.stdin)
-        with contextlib.suppress(BrokenPipeError):
-            self._stdin.write(encode_info(order))
-            self._stdin.flush()
-        self._stdout = cast("IO[bytes]", self._process.stdout)
+        self._child = ReadingChild(
+            [sys.executable, "-m", "livefuse.ingest.listen_child"],
+            order=encode_info(Order(url, config.read_timeout_ms, options)),
+            environment=os.environ | {"PYTHONPATH": _find_import_path()},
+        )
+        self.stop, self._close = self._child.stop, self._child.close
 
     def open_source(self) -> Source:
         """Return the push as a source.
@@ -144,34 +135,20 @@ class _ListenChild:
         Raises:
             IngestError: the address is taken, the key is another one, or there is no video.
         """
-        messages = iter_messages(self._stdout)
+        messages = iter_messages(self._child.stdout)
         first = next(messages, b"")
         try:
             hello = msgspec.msgpack.decode(cast("bytes", first), type=Hello)
         except (msgspec.DecodeError, msgspec.ValidationError, TypeError):
             hello = Hello(fault="gone")
         if hello.streams is None or hello.streams.video is None:
-            self.close()
+            self._close()
             raise describe_fault(hello.fault, self._url)
         try:
             return self._create_source(hello.streams.video, hello.streams.audio, messages)
         except BaseException:
-            self.close()
+            self._close()
             raise
-
-    def stop(self) -> None:
-        """End the process by its own id; from any thread, returns at once. Twice is once."""
-        if self._process.poll() is None:
-            self._process.kill()
-
-    def close(self) -> None:
-        """End the process and give back its pipes; from the reading thread."""
-        self.stop()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_JOIN_S)
-        self._stdout.close()
-        with contextlib.suppress(OSError):
-            self._stdin.close()
 
     def _create_source(
         self, video: VideoInfo, audio: AudioInfo | None, messages: Iterator[Packet | bytes]
@@ -189,7 +166,7 @@ class _ListenChild:
             aspect=None,
             decoder_name=decoder.name,
             packets=_iter_packets(messages),
-            close=self.close,
+            close=self._close,
         )
 
 
@@ -240,12 +217,17 @@ def _iter_packets(
     messages: Iterator[Packet | bytes],
 ) -> Iterator[tuple[bool, av.Packet[Stream]]]:
     """Yield PyAV packets for the decoder, and whether they are of the pictures."""
+    renewed: NewExtradata | None = None
     for message in messages:
-        if isinstance(message, Packet):
+        if not isinstance(message, Packet):
+            renewed = NewExtradata(msgspec.msgpack.decode(message, type=Renewal).extradata)
+        else:
             packet: av.Packet[Stream] = av.Packet(message.data)
             packet.time_base = _TIME_BASE
             packet.pts = None if message.pts == NO_STAMP else message.pts
             packet.dts = None if message.dts == NO_STAMP else message.dts
             packet.duration = message.duration
             packet.is_keyframe = message.is_keyframe
+            if message.kind == "video":
+                packet.opaque, renewed = renewed, None
             yield message.kind == "video", packet

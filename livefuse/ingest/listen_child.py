@@ -2,7 +2,7 @@
 
 The order, with the URL, comes by standard input, as the process list is for all to see; the end of
 standard input means that the parent is gone. What goes to standard output, in the form of
-`livefuse.packet`: one `Hello`, then packets until the push ends.
+`livefuse.packet`: one `Hello`, then packets (and a `Renewal` before one) until the push ends.
 
 FFmpeg's listener lets any app and stream key in and merely logs that they are others than expected.
 This process reads that log and ends such a push before anything of it is passed on.
@@ -21,7 +21,7 @@ import av.error
 import av.logging
 import msgspec
 
-from livefuse.ingest.source import describe_sound, read_fps
+from livefuse.ingest.source import describe_sound, read_fps, read_new_extradata
 from livefuse.ingest.timeline import to_ticks
 from livefuse.packet import (
     AudioInfo,
@@ -64,6 +64,12 @@ class Hello(msgspec.Struct, frozen=True):
 
     streams: StreamsInfo | None = None
     fault: str = ""
+
+
+class Renewal(msgspec.Struct, frozen=True):
+    """What comes between two packets when the pictures' parameter sets are others from here on."""
+
+    extradata: bytes
 
 
 def main() -> int:
@@ -156,8 +162,12 @@ def _forward(source: InputContainer, out: IO[bytes]) -> None:
             to_ticks(stamp, base) if stamp is not None else NO_STAMP
             for stamp in (packet.pts, packet.dts)
         )
+        is_video = packet.stream_index == chosen[0].index
+        extradata = read_new_extradata(packet) if is_video else None
+        if extradata is not None:
+            out.write(encode_info(Renewal(extradata)))
         message = Packet(
-            kind="video" if packet.stream_index == chosen[0].index else "audio",
+            kind="video" if is_video else "audio",
             data=bytes(packet),
             pts=pts,
             dts=dts,

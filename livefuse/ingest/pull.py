@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from livefuse.clock import NS_PER_MS
-from livefuse.errors import IngestAuthError, IngestError, IngestUnsupportedError
+from livefuse.errors import IngestAuthError, IngestError, IngestTimeoutError, IngestUnsupportedError
 from livefuse.ingest.connection import Connection
 from livefuse.ingest.decode import DecodeStage
-from livefuse.ingest.reader import Reader
+from livefuse.ingest.reader import Abandoned, Reader
 from livefuse.ingest.source import find_hardware, get_scheme, open_source
-from livefuse.ingest.srt import SrtChild
+from livefuse.ingest.srt import start_srt
+from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import IngestConfig
     from livefuse.ingest.base import IngestSink
+    from livefuse.ingest.child import ReadingChild
     from livefuse.ingest.source import Source
     from livefuse.ingest.stage import Stage, StageMaker
 
-_BACKOFF_SHARE: Final = 0.1
+_BACKOFF_SHARE: Final = 0.05
 _JITTER: Final = 0.2
 _SCHEMES_OF_FFMPEG: Final = {"hls": "https"}
 
@@ -48,6 +50,7 @@ class PullIngest:
         self._make_stage = make_stage
         self._stopping = threading.Event()
         self._reader: Reader | None = None
+        self._abandoned = Abandoned()
         self._uses_hardware = True
 
     def run(self, sink: IngestSink) -> None:
@@ -85,6 +88,11 @@ class PullIngest:
     def _play(self, sink: IngestSink, stage: Stage) -> IngestError | None:
         """Live through one connection; return why it ended, None for a true end."""
         reader = None
+        if self._abandoned.is_full:
+            return IngestTimeoutError(
+                f"{redact_url(self._url)} lets every connection hang",
+                hint="it is dialled again when the first of them has ended",
+            )
         try:
             reader = self._reader = self._create_reader()
             link = Connection(self._url, self._config, self._clock, self._stopping, sink, stage)
@@ -93,21 +101,21 @@ class PullIngest:
             return error
         finally:
             if reader is not None:
-                reader.close()
+                self._abandoned.close(reader, sink)
         return None
 
     def _create_reader(self) -> Reader:
         if get_scheme(self._url) == "srt":
-            child = SrtChild(self._url)
+            child = start_srt(self._url)
             return Reader(lambda: self._open_srt(child), self._clock, cancel=child.stop)
         scheme, _, rest = self._url.partition("://")
         scheme = scheme.lower()  # FFmpeg knows no RTSP://
         target = f"{_SCHEMES_OF_FFMPEG.get(scheme, scheme)}://{rest}"
         return Reader(lambda: self._open(target), self._clock)
 
-    def _open_srt(self, child: SrtChild) -> Source:
+    def _open_srt(self, child: ReadingChild) -> Source:
         try:
-            source = self._open(child.stream)
+            source = self._open(child.stdout)
         except BaseException:
             child.close()
             raise
@@ -139,15 +147,18 @@ class PullIngest:
         return find_hardware(self._config) is not None
 
     def _get_delay_ns(self, error: IngestError, lost_ns: int) -> int:
-        """Return a tenth of the time since the loss, within the bounds, give or take a fifth.
+        """Return a twentieth of the time since the loss, within bounds, give or take a fifth.
 
-        So a source that is back after half a minute is back on the air within five seconds, and
-        one that is gone for good is asked seldom. A wrong password is asked as seldom as allowed.
+        So what is back after a minute is back on the air within five seconds, and what is gone
+        for good is asked seldom. A wrong password is asked as seldom as allowed. Waiting for what
+        is sent to us (UDP) bothers nobody.
         """
         longest = self._config.reconnect_max_ms * NS_PER_MS
         shortest = min(self._config.reconnect_min_ms * NS_PER_MS, longest)
         if isinstance(error, IngestAuthError):
             return longest
+        if get_scheme(self._url) == "udp":
+            return shortest
         wanted = (self._clock.now_ns() - lost_ns) * _BACKOFF_SHARE
         jitter = self._choose(1 - _JITTER, 1 + _JITTER)
         return int(min(max(wanted * jitter, shortest * jitter), longest))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from av.stream import Stream
 
     from livefuse.clock import Clock
+    from livefuse.ingest.base import IngestSink
     from livefuse.ingest.source import Source
 
 MAX_PACKETS: Final = 1024
+MAX_ABANDONED: Final = 4
+"""Each ends within twice its time limit, so more would only come of a server that plays tricks."""
 _JOIN_S: Final = 0.2
 
 
@@ -38,6 +41,37 @@ class ReaderEnded(Exception):  # noqa: N818 - a signal of the end, as StopIterat
     def __init__(self, cause: Exception | None) -> None:
         super().__init__()
         self.cause = cause
+
+
+class PacketReader(Protocol):
+    """What a connection takes packets from: a `Reader`, or a peer's feed."""
+
+    def wait_opened(self, timeout_s: float) -> Source | None:
+        """Return the opened source, or None when it takes longer; raise ReaderEnded at the end."""
+        ...
+
+    def get(self, timeout_s: float) -> Item | None:
+        """Return the oldest packet, None when none came in time; raise ReaderEnded at the end."""
+        ...
+
+
+class Abandoned:
+    """The readers of one ingest that were left behind in FFmpeg. Used from the ingest's thread."""
+
+    def __init__(self) -> None:
+        self._readers: list[Reader] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many still hang that no more are to be started."""
+        self._readers = [reader for reader in self._readers if not reader.has_ended]
+        return len(self._readers) >= MAX_ABANDONED
+
+    def close(self, reader: Reader, sink: IngestSink) -> None:
+        """Close `reader`; if it hangs keep it in mind, and count it."""
+        if not reader.close():
+            self._readers.append(reader)
+            sink.count("abandoned_readers")
 
 
 class Reader:
@@ -100,11 +134,17 @@ class Reader:
                 raise ReaderEnded(self._cause)
             return None
 
-    def close(self) -> None:
-        """Let the thread go; it is waited for only a moment."""
+    @property
+    def has_ended(self) -> bool:
+        """Whether its thread is gone."""
+        return not self._thread.is_alive()
+
+    def close(self) -> bool:
+        """Let the thread go, waiting only a moment; False when it is left behind."""
         self.interrupt()
         if threading.current_thread() is not self._thread:
             self._thread.join(_JOIN_S)
+        return self.has_ended
 
     def interrupt(self) -> None:
         """Wake whoever waits, from any thread; never waits itself."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import subprocess
-from typing import IO, TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, urlsplit
 
 from livefuse.errors import ConfigError
+from livefuse.ingest.child import ReadingChild
 
 if TYPE_CHECKING:
     from os import PathLike
 
 PROGRAM: Final = "srt-live-transmit"
-_JOIN_S: Final = 1.0
 
 
 def check_srt_url(url: str, program: str | PathLike[str] | None = None) -> str:
@@ -36,27 +34,10 @@ def check_srt_url(url: str, program: str | PathLike[str] | None = None) -> str:
     return found
 
 
-class SrtChild:
-    """One receiving process; `stream` gives MPEG-TS bytes and ends when the process does."""
+def start_srt(url: str) -> ReadingChild:
+    """Start the receiving process; its `stdout` gives MPEG-TS.
 
-    def __init__(self, url: str) -> None:
-        program = check_srt_url(url)
-        self._process = subprocess.Popen(  # noqa: S603 - a found program, no shell
-            [program, "-q", url, "file://con"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        self.stream = cast("IO[bytes]", self._process.stdout)
-
-    def stop(self) -> None:
-        """End the process by its own id; from any thread, returns at once. Twice is once."""
-        if self._process.poll() is None:
-            self._process.kill()
-
-    def close(self) -> None:
-        """End the process and give back its pipe; from the thread that reads `stream`."""
-        self.stop()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_JOIN_S)
-        self.stream.close()
+    Raises:
+        ConfigError: see `check_srt_url`.
+    """
+    return ReadingChild([check_srt_url(url), "-q", url, "file://con"])

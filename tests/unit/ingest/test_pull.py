@@ -156,10 +156,10 @@ def test_packets_that_never_decode_end_in_a_codec_error():
 
 
 @pytest.mark.parametrize(
-    ("lost_s", "low_ms", "high_ms"), [(0, 800, 1200), (30, 2400, 3600), (900, 30_000, 30_000)]
+    ("lost_s", "low_ms", "high_ms"), [(0, 800, 1200), (60, 2400, 3600), (900, 30_000, 30_000)]
 )
 def test_waits_grow_with_the_time_since_the_loss(lost_s, low_ms, high_ms):
-    """C33, and C32: after 30 s away the picture is back within 5 s."""
+    """C33, and C32: after a minute away it is dialled within 4 s of its return."""
     clock = ManualClock(start_ns=lost_s * NS_PER_S)
     for share in (0.0, 1.0):
         ingest = PullIngest(URL, IngestConfig(), clock, choose=(min, max)[int(share)])
