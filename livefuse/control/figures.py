@@ -29,13 +29,13 @@ def merge_last(stats: Statistics, last: Statistics | None) -> Statistics:
     )
 
 
-def check_writable(path: Path) -> None:
-    """Try whether a file can be made where `path` is to be.
+def check_writable(path: Path, option: str = "--stats") -> None:
+    """Try whether a file can be made where `path`, given by `option`, is to be.
 
     Raises:
         ConfigError: it cannot.
     """
-    hint = "choose another place for --stats"
+    hint = f"choose another place for {option}"
     if path.is_dir():
         raise ConfigError(f"{path} is a folder", hint=hint)
     path = path.resolve()
@@ -49,8 +49,10 @@ def check_writable(path: Path) -> None:
         raise ConfigError(f"cannot write {path} ({reason})", hint=hint) from None
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, option: str = "--stats") -> None:
     """Put `data` at `path`, whole or not at all; a link or a device stays what it is.
+
+    `option` is what `path` was given by.
 
     Raises:
         ConfigError: it cannot be written.
@@ -63,7 +65,7 @@ def write_atomically(path: Path, data: bytes) -> None:
             _replace(target, data)
     except OSError as error:
         raise ConfigError(
-            f"cannot write {path} ({error.strerror})", hint="choose another place for --stats"
+            f"cannot write {path} ({error.strerror})", hint=f"choose another place for {option}"
         ) from None
 
 

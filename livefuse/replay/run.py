@@ -78,12 +78,12 @@ class Replay:
         self._token = TokenCell(spec.create_token(self.clock.epoch_s()))
         aside = _Aside(self.clock)
         self._pipeline = create_pipeline(self.mode, self.clock, aside)
+        self._entrance = Entrance(JOB_ID, self.mode, self.telemetry, ())
+        self._entrance.is_ready.set()
         # Files take their time: none of it passes here, so nothing may be dropped for it.
         self._fanout = FanOut.create(
             spec.targets, config, self.clock, self._request_keyframe, lossless=True
         )
-        self._entrance = Entrance(JOB_ID, self.mode, self.telemetry, ())
-        self._entrance.is_ready.set()
         self._media: MediaInfo | None = None
 
     def run(self) -> Report:

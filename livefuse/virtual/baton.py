@@ -145,14 +145,22 @@ class Baton:
             self._order += 1
             due_ns = self.now_ns + timeout_ns
             heapq.heappush(self._timers, (due_ns, self._order, actor.turn, actor))
-        chosen = self._choose()
-        if chosen is not actor:
-            self._hand_over(chosen)
-            actor.gate.acquire()
-        if self._is_stopping:
-            raise ActorStopped
+        self._switch(actor)
         actor.since_ns = time.perf_counter_ns()
         return actor.was_notified
+
+    def step_back(self, actor: Actor) -> None:
+        """Let those who are in the line go first; no time passes.
+
+        Raises:
+            ActorStopped: all is over.
+        """
+        if not self._ready or self._is_stopping:
+            return
+        spent_ns = time.perf_counter_ns() - actor.since_ns
+        self._ready.append(actor)
+        self._switch(actor)
+        actor.since_ns = time.perf_counter_ns() - spent_ns
 
     def wake(self, actor: Actor, *, is_notified: bool = True) -> None:
         """Put an actor that waits into the line."""
@@ -162,6 +170,15 @@ class Baton:
             self._ready.append(actor)
 
     # The line.
+
+    def _switch(self, actor: Actor) -> None:
+        """Hand the baton to who is next, and return when `actor` has it again."""
+        chosen = self._choose()
+        if chosen is not actor:
+            self._hand_over(chosen)
+            actor.gate.acquire()
+        if self._is_stopping:
+            raise ActorStopped
 
     def _choose(self) -> Actor | None:
         """Return who is next; None: nobody can go on, or should."""

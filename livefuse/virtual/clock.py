@@ -32,11 +32,16 @@ class CostModel(Protocol):
 
 
 class VirtualCondition:
-    """A `livefuse.clock.Condition` whose lock is the baton: who runs has it already."""
+    """A `livefuse.clock.Condition` whose lock is the baton: who runs has it already.
+
+    Whom a notice wakes goes on at once, at the same moment, before the one who gave it: else work
+    that costs nothing would fill a ring before its taker had moved.
+    """
 
     def __init__(self, baton: Baton) -> None:
         self._baton = baton
         self._waiters: deque[Actor] = deque()
+        self._has_woken = False
 
     def __enter__(self) -> bool:
         """Do nothing: nobody else runs."""
@@ -49,7 +54,11 @@ class VirtualCondition:
         trace: TracebackType | None,
         /,
     ) -> None:
-        """Do nothing."""
+        """Let those go first who have been woken."""
+        has_woken, self._has_woken = self._has_woken, False
+        actor = self._baton.find_actor()
+        if has_woken and actor is not None:
+            self._baton.step_back(actor)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Hand the baton on until notified; False after `timeout` virtual seconds.
@@ -82,6 +91,7 @@ class VirtualCondition:
         """Put all that wait into the line, who came first first."""
         while self._waiters:
             self._baton.wake(self._waiters.popleft())
+            self._has_woken = True
 
 
 class VirtualClock:

@@ -40,6 +40,27 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     calls_ms: dict[str, list[Milliseconds]] = {}
 
 
+DEFAULT_COSTS: Final = Costs(
+    costs_ms={
+        "decode": 2.5,
+        "encode": 7.0,
+        "detect": 12.5,
+        "detect_spared": 2.6,
+        "align": 13.0,
+        "align_spared": 0.5,
+        "identify": 1.0,
+        "background": 13.5,
+        "swap": 10.5,
+        "puppet": 15.0,
+        "beautify": 3.2,
+        "enhance": 3.6,
+        "enhance_spared": 1.0,
+        "blur": 2.6,
+    }
+)
+"""Of 1280x720 with one large face on two slow cores without a graphics card, November 2026."""
+
+
 class TableCosts:
     """A `CostModel` of `Costs`. One clock's; calls are counted from here on."""
 
