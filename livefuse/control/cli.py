@@ -13,6 +13,8 @@ from livefuse.control import (
     commands_look,
     commands_looks,
     commands_models,
+    commands_record,
+    commands_replay,
     commands_run,
     commands_token,
 )
@@ -39,6 +41,8 @@ def create_app() -> App:
         result_action="return_value",
     )
     commands_run.add_commands(app)
+    commands_replay.add_commands(app)
+    commands_record.add_commands(app)
     commands_look.add_commands(app)
     commands_looks.add_commands(app)
     commands_models.add_commands(app)
