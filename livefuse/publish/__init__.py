@@ -3,6 +3,7 @@
 The path of a frame through the files; base.py says what all ways out have in common:
 
     encode.py, audio.py   a frame -> H.264 packets, sound -> AAC packets, once for all outputs
+    sample_line.py        where decoded sound belongs, before it is encoded again
     sound_line.py         what is missing of the sound is silence (silence.py)
     fanout.py             each packet to every output; keyframes.py joins their wishes for one,
                           start.py says who must be there, delay.py makes the delay constant

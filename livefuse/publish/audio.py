@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import av
 import msgspec
-import numpy as np
 
 from livefuse.aac import build_config, parse_config, read_adts
 from livefuse.errors import PublishError
 from livefuse.frame import TIME_BASE_HZ
 from livefuse.packet import AudioInfo, Packet
+from livefuse.publish.sample_line import UNIT_SAMPLES, SampleLine, Unit
 
 if TYPE_CHECKING:
+    import numpy as np
     from av.audio.codeccontext import AudioCodecContext
     from numpy.typing import NDArray
 
@@ -25,11 +26,6 @@ _RATES_KEPT_HZ: Final = (44_100, 48_000)
 _FALLBACK_RATE_HZ: Final = 48_000
 _MAX_CHANNELS: Final = 2
 _GLOBAL_HEADER: Final = 1 << 22
-_UNIT_SAMPLES: Final = 1024
-# A stamp may jitter by this much before samples are moved for it.
-_TOLERANCE_MS: Final = 40
-# A longer hole is left as one: the stream was away.
-_MAX_SILENCE_MS: Final = 2000
 
 
 class AudioTrack:
@@ -110,8 +106,7 @@ class _Transcoder:
         self._encoder = _open_encoder(target, config, self._layout)
         self._rate_hz = target.sample_rate_hz
         self._resampler = av.AudioResampler("fltp", self._layout, self._rate_hz)
-        self._pending: NDArray[np.float32] = np.zeros((target.channels, 0), np.float32)
-        self._next_sample: int | None = None  # where the first pending sample stands on the line
+        self._line = SampleLine(self._rate_hz, target.channels)
         extradata = target.extradata or self._encoder.extradata or b""
         self.info = AudioInfo("aac", self._rate_hz, target.channels, extradata)
 
@@ -125,54 +120,27 @@ class _Transcoder:
             decoded.pts = None
             for frame in self._resampler.resample(decoded):
                 samples = cast("NDArray[np.float32]", frame.to_ndarray())
-                out += self._place(samples, at)
+                out += self._encode(self._line.place(samples, at))
                 at += samples.shape[1]
         return out
 
     def flush(self) -> list[Packet]:
-        missing = -self._pending.shape[1] % _UNIT_SAMPLES
-        self._pending = np.pad(self._pending, ((0, 0), (0, missing)))
-        return self._encode_pending() + [self._convert(p) for p in self._encoder.encode(None)]
+        last = self._encode(self._line.flush())
+        return last + [self._convert(packet) for packet in self._encoder.encode(None)]
 
-    def _place(self, samples: NDArray[np.float32], at: int) -> list[Packet]:
-        """Put `samples` at place `at` of the line: fill a small hole, cut an overlap."""
-        if self._next_sample is None:
-            self._next_sample = at
-        gap = at - (self._next_sample + self._pending.shape[1])
-        if abs(gap) * 1000 <= _TOLERANCE_MS * self._rate_hz:
-            gap = 0
+    def _encode(self, units: list[Unit]) -> list[Packet]:
         out: list[Packet] = []
-        if gap < 0:
-            samples = samples[:, -gap:]
-        elif gap * 1000 <= _MAX_SILENCE_MS * self._rate_hz:
-            self._append(np.zeros((samples.shape[0], gap), np.float32))
-        else:
-            missing = -self._pending.shape[1] % _UNIT_SAMPLES
-            self._append(np.zeros((samples.shape[0], missing), np.float32))
-            out = self._encode_pending()
-            self._next_sample = at
-        self._append(samples)
-        return out + self._encode_pending()
-
-    def _append(self, samples: NDArray[np.float32]) -> None:
-        self._pending = np.concatenate((self._pending, samples), axis=1)
-
-    def _encode_pending(self) -> list[Packet]:
-        out: list[Packet] = []
-        while self._pending.shape[1] >= _UNIT_SAMPLES and self._next_sample is not None:
-            unit = np.ascontiguousarray(self._pending[:, :_UNIT_SAMPLES])
-            self._pending = self._pending[:, _UNIT_SAMPLES:]
-            frame = av.AudioFrame.from_ndarray(unit, "fltp", self._layout)
+        for start, samples in units:
+            frame = av.AudioFrame.from_ndarray(samples, "fltp", self._layout)
             frame.sample_rate = self._rate_hz
             frame.time_base = Fraction(1, self._rate_hz)
-            frame.pts = self._next_sample
-            self._next_sample += _UNIT_SAMPLES
+            frame.pts = start
             out += [self._convert(packet) for packet in self._encoder.encode(frame)]
         return out
 
     def _convert(self, packet: av.Packet[Any]) -> Packet:
         pts = round((packet.pts or 0) * TIME_BASE_HZ / self._rate_hz)
-        duration = _UNIT_SAMPLES * TIME_BASE_HZ // self._rate_hz
+        duration = UNIT_SAMPLES * TIME_BASE_HZ // self._rate_hz
         return Packet("audio", bytes(packet), pts, pts, duration)
 
 
