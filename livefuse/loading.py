@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
 
+_TRIAL_WIDTH_PX, _TRIAL_HEIGHT_PX = 640, 360  # before anybody knows the size
+
 if TYPE_CHECKING:
     from livefuse.pipeline.steps import Pipeline
     from livefuse.token import Token
@@ -55,6 +57,15 @@ class Loading:
         finally:
             self._is_prepared.set()
             self._is_over.set()
+
+    def prepare_changes(self, token: Token) -> None:
+        """Make ready what `token` does and nothing did so far. From any thread but the frames'.
+
+        Raises:
+            LivefuseError: what is asked for cannot be had.
+        """
+        width, height = self._size if all(self._size) else (_TRIAL_WIDTH_PX, _TRIAL_HEIGHT_PX)
+        self.pipeline.prepare_changes(width, height, token)
 
     def set_size(self, width: int, height: int) -> None:
         """Tell the size of the frames; 0 x 0: there will be none."""

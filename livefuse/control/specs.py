@@ -48,12 +48,12 @@ class JobArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """
 
     target_path: str
-    output_path: str | list[str] = ""
-    source_paths: list[str] = []
-    processors: list[str] = ["face_detector", "face_blurrer"]
+    output_path: str | tuple[str, ...] = ""
+    source_paths: tuple[str, ...] = ()
+    processors: tuple[str, ...] = ("face_detector", "face_blurrer")
     execution_threads: int | None = None
-    execution_providers: list[str] = []
-    parameters: dict[str, Any] = {}
+    execution_providers: tuple[str, ...] = ()
+    parameters: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 def create_spec(spec: Spec, config: BeautifyConfig, resolve_face: Callable[[str], str]) -> JobSpec:

@@ -16,6 +16,7 @@ from livefuse.publish import create_output
 from livefuse.publish.delay import DelayLine
 from livefuse.publish.flv import LiveStream, StreamFormat
 from livefuse.publish.keyframes import KeyframeRequests
+from livefuse.publish.snapshot import Snapshot
 from livefuse.publish.start import wait_for_start
 from livefuse.publish.virtualcam import VirtualCameraOutput
 from livefuse.publish.whep import WhepOutput
@@ -71,6 +72,7 @@ class FanOut:
     ) -> None:
         self.live = live
         self.whep = whep
+        self.snapshot = Snapshot()
         self._joined: tuple[LiveStream | WhepOutput, ...] = (*live.values(), *filter(None, [whep]))
         self._create = create
         self._keyframes = keyframes
@@ -202,6 +204,7 @@ class FanOut:
 
     def show(self, frame: Frame) -> None:
         """Hand the picture to every output that takes pictures, from the encode thread."""
+        self.snapshot.show(frame)
         for target in self._targets:
             if target.frames is not None:
                 frame.fill_planes()

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
 from aiohttp import web
 
 from livefuse.control.api.body import answer, read_json
 from livefuse.control.api.context import get_api
 from livefuse.control.api.problems import NO_STORE
-from livefuse.control.api.views import NewOutput, OutputList, OutputView
-
-if TYPE_CHECKING:
-    from livefuse.publish.base import OutputStatus
+from livefuse.control.api.views import NewOutput, OutputList
 
 
 async def list_outputs(request: web.Request) -> web.Response:
     """List the outputs of a job."""
     job = get_api(request).get_job(request)
-    return answer(OutputList([_view(name, status) for name, status in job.list_outputs()]))
+    return answer(OutputList([status for _, status in job.list_outputs()]))
 
 
 async def add_output(request: web.Request) -> web.Response:
@@ -29,7 +23,7 @@ async def add_output(request: web.Request) -> web.Response:
     wish = await read_json(request, NewOutput)
     name, status = await api.run("output", lambda: job.add_output(wish.url))
     where = {"Location": f"/v1/jobs/{job.job_id}/outputs/{name}"}
-    return answer(_view(name, status), 201, where)
+    return answer(status, 201, where)
 
 
 async def remove_output(request: web.Request) -> web.Response:
@@ -39,8 +33,3 @@ async def remove_output(request: web.Request) -> web.Response:
     name = request.match_info["output"]
     await api.run("output", lambda: job.remove_output(name))
     return web.Response(status=204, headers=NO_STORE)
-
-
-def _view(name: str, status: OutputStatus) -> OutputView:
-    fields: dict[str, Any] = msgspec.structs.asdict(status)
-    return OutputView(**(fields | {"id": name}))

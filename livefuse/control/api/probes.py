@@ -6,6 +6,7 @@ from aiohttp import web
 
 from livefuse.control.api.context import get_api
 from livefuse.control.api.problems import NO_STORE
+from livefuse.health import READY
 from livefuse.metrics import render_metrics
 
 
@@ -21,9 +22,9 @@ async def show_health(_request: web.Request) -> web.Response:
 
 
 async def show_readiness(request: web.Request) -> web.Response:
-    """Say whether a job is live, or none is asked for."""
+    """Say whether a job is on air: not while one loads, nor once it has failed (health.py)."""
     running = [m.job for m in get_api(request).manager.list_managed() if m.job is not None]
     stats = [job.statistics() for job in running]
-    ready = any(s.state == "live" and s.frames_out for s in stats)
+    ready = any(s.health in READY and s.frames_out for s in stats)
     text = "ready\n" if ready else "no job is live yet\n"
     return web.Response(text=text, status=200 if ready else 503, headers=NO_STORE)

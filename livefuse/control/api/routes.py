@@ -17,6 +17,7 @@ from livefuse.control.api import (
     views,
     webrtc,
 )
+from livefuse.publish.base import OutputStatus
 from livefuse.telemetry import Statistics
 from livefuse.token import Token
 
@@ -81,7 +82,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "POST",
         f"{_JOB}/outputs",
         outputs.add_output,
-        views.OutputView,
+        OutputStatus,
         201,
         views.NewOutput,
         _JUDGED,

@@ -75,16 +75,10 @@ class JobList(msgspec.Struct, frozen=True):
     jobs: list[JobView]
 
 
-class OutputView(OutputStatus, frozen=True, kw_only=True):
-    """An output with its id."""
-
-    id: str
-
-
 class OutputList(msgspec.Struct, frozen=True):
     """The outputs of a job."""
 
-    outputs: list[OutputView]
+    outputs: list[OutputStatus]
 
 
 class NewOutput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from aiohttp import web
 
@@ -11,7 +11,7 @@ from livefuse.control.api.context import get_api
 from livefuse.control.api.problems import NO_STORE
 
 if TYPE_CHECKING:
-    from livefuse.rtc.peer import Session
+    from livefuse.rtc.session import Session
 
 SDP: Final = "application/sdp"
 FRAGMENT: Final = "application/trickle-ice-sdpfrag"
@@ -25,8 +25,8 @@ async def offer(request: web.Request) -> web.Response:
     job = api.get_job(request)
     kind = request.match_info["kind"]
     sdp = read_text(await read_bytes(request, frozenset({SDP}), _MAX_SDP_BYTES))
-    answer_offer = job.answer_whip if kind == "whip" else job.answer_whep
-    session: Session = await api.run(kind, lambda: answer_offer(sdp))
+    peers = job.get_peers(_read_kind(request))
+    session = await api.run(kind, lambda: peers.answer(sdp))
     return web.Response(
         status=201,
         text=session.answer_sdp,
@@ -52,7 +52,7 @@ async def trickle(request: web.Request) -> web.Response:
     session = _get_session(request)
     fragment = read_text(await read_bytes(request, frozenset({FRAGMENT}), _MAX_SDP_BYTES))
     etag = request.headers.get("If-Match", "")
-    said: str = await api.run("trickle", lambda: session.patch(fragment, etag))
+    said = await api.run("trickle", lambda: session.patch(fragment, etag))
     headers = {**NO_STORE, "ETag": session.etag}
     if not said:
         return web.Response(status=204, headers=headers)
@@ -67,6 +67,10 @@ async def hang_up(request: web.Request) -> web.Response:
     return web.Response(status=200, headers=NO_STORE)
 
 
-def _get_session(request: web.Request) -> Any:  # noqa: ANN401 - until the rtc layer is there
-    job = get_api(request).get_job(request)
-    return job.get_session(request.match_info["kind"], request.match_info["session"])
+def _get_session(request: web.Request) -> Session:
+    peers = get_api(request).get_job(request).get_peers(_read_kind(request))
+    return peers.get_session(request.match_info["session"])
+
+
+def _read_kind(request: web.Request) -> Literal["whip", "whep"]:
+    return "whip" if request.match_info["kind"] == "whip" else "whep"

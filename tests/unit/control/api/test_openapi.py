@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from typing import TYPE_CHECKING, cast
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -12,6 +13,9 @@ from livefuse.control.api.context import Api
 from livefuse.control.api.openapi import create_description
 from livefuse.control.api.routes import ROUTES
 from livefuse.control.api.server import create_application
+
+if TYPE_CHECKING:
+    from livefuse.control.jobs import JobManager
 
 
 def list_operations(description):
@@ -23,7 +27,7 @@ def list_operations(description):
 
 
 def create_app():
-    api = Api(manager=None, config=Config(), metrics=CollectorRegistry())
+    api = Api(manager=cast("JobManager", None), config=Config(), metrics=CollectorRegistry())
     return create_application(api, "127.0.0.1", "")
 
 

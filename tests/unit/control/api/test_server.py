@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+from typing import TYPE_CHECKING, cast
 
 import aiohttp
 import msgspec
@@ -20,6 +21,9 @@ from livefuse.control.api.server import ApiServer, bind_listener
 from livefuse.errors import ConfigError, JobNotFoundError
 from livefuse.telemetry import Telemetry
 from tests.unit.control.figures import make_statistics
+
+if TYPE_CHECKING:
+    from livefuse.control.jobs import JobManager
 
 pytestmark = pytest.mark.wire
 
@@ -122,7 +126,7 @@ def serve(use, jobs=None, **config):
     async def run():
         served = {"main": FakeJob()} if jobs is None else jobs
         tree = Config(http=HttpConfig(**{"port": 0, **config}))
-        server = ApiServer(tree, FakeManager(served), KEY)
+        server = ApiServer(tree, cast("JobManager", FakeManager(served)), KEY)
         await server.start()
         try:
             async with aiohttp.ClientSession(server.base_url, headers=BEARER) as http:
