@@ -20,7 +20,13 @@ from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from livefuse.config import EncodeConfig
 from livefuse.frame import TIME_BASE_HZ, Colour, create_frame
 from livefuse.ingest.scene.bars import BarsPicture
-from livefuse.ingest.scene.drawing import FLASH_S, draw_counter, draw_flash, is_flash_lit, read_counter
+from livefuse.ingest.scene.drawing import (
+    FLASH_S,
+    draw_counter,
+    draw_flash,
+    is_flash_lit,
+    read_counter,
+)
 from livefuse.ingest.scene.voice import add_beeps, find_sync_moments
 from livefuse.publish.encode import VideoEncoder
 from livefuse.rtc import patches
@@ -43,11 +49,13 @@ class PacketTrack(MediaStreamTrack):
         super().__init__()
         self.kind = kind
         self.packets: asyncio.Queue[Any] = asyncio.Queue()  # noqa: TID251 - aiortc's own way
+        self.last_pts: int | None = None
 
     async def recv(self) -> Any:
         packet = await self.packets.get()
         if packet is None:
             raise MediaStreamError
+        self.last_pts = packet.pts
         return packet
 
 
@@ -136,9 +144,15 @@ class Publisher(Client):
         self.video, self.audio = PacketTrack("video"), PacketTrack("audio")
         transceivers = [self.connection.addTransceiver(self.video, "sendonly")]
         if self.has_sound:
-            self.connection.addTransceiver(self.audio, "sendonly")
+            transceivers.append(self.connection.addTransceiver(self.audio, "sendonly"))
+        for transceiver, track in zip(transceivers, (self.video, self.audio), strict=False):
+            patches.stamp_reports(transceiver.sender, track, self._to_ntp)
         prefer(transceivers[0], self.codec)
         patches.hook_keyframes(transceivers[0].sender, self._note_wish)
+
+    def _to_ntp(self, pts: int) -> int:
+        """Report as browsers do: both kinds by one clock."""
+        return (10**9 << 32) + (pts << 32) // TIME_BASE_HZ
 
     def _note_wish(self) -> None:
         self.keyframe_wishes += 1

@@ -155,7 +155,9 @@ def limit_gathering(connection: Connection, addresses: Sequence[str], timeout_s:
     gather = connection.get_component_candidates
 
     async def gather_within(component: int, addresses: list[str], timeout: float = 0) -> Any:  # noqa: ASYNC109 - the method's own form
-        return await gather(component, chosen or addresses or [_LOOPBACK], min(timeout or limit, limit))  # type: ignore[arg-type] # asyncio takes parts of a second
+        return await gather(
+            component, chosen or addresses or [_LOOPBACK], min(timeout or limit, limit)
+        )  # type: ignore[arg-type] # asyncio takes parts of a second
 
     chosen, limit = list(addresses), timeout_s
     _override(connection, "get_component_candidates", gather_within)

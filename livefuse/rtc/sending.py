@@ -47,7 +47,7 @@ class OutgoingTrack(MediaStreamTrack):
             if not is_keyframe:
                 self._on_begin()
         if self._waits_for_keyframe and not is_keyframe:
-            self.dropped += 1
+            self.dropped += self.sent > 0  # what comes before the first keyframe was never promised
             return
         self._waits_for_keyframe = False
         self._units.append(unit)
