@@ -18,7 +18,7 @@ import msgspec
 
 from livefuse.clock import NS_PER_S
 from livefuse.errors import JobError, LivefuseError, PublishConnectError
-from livefuse.ingest.recording import measure_event, write_events
+from livefuse.ingest.recording import describe_recording, measure_event, write_events
 from livefuse.ingest.recording_file import Event, Taken
 from livefuse.ingest.sidecar import Happened, Opened, get_sidecar_path
 from livefuse.ingest.tap import Tap
@@ -130,7 +130,7 @@ class Keeper:
         if not events:
             raise JobError("nothing is kept yet", hint="ask again when the input is live")
         path = path or self._choose_path("asked")
-        write_events(events, path, self._source, self._clock)
+        write_events(events, path, describe_recording(self._source, self._clock))
         return path
 
     def note(self, reason: str) -> None:
@@ -166,7 +166,7 @@ class Keeper:
     def _write_noted(self, events: list[Event], reason: str) -> None:
         try:
             path = self._choose_path(reason)
-            write_events(events, path, self._source, self._clock)
+            write_events(events, path, describe_recording(self._source, self._clock))
         except LivefuseError as error:
             self._log.warning("recording", job=self._job_id, error=str(error))
         else:

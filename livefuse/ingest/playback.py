@@ -52,7 +52,8 @@ _MAX_LINE_BYTES: Final = 128 << 20
 class InputEvent(NamedTuple):
     """The input's state changed, so many ns after the recording's start.
 
-    `live` came from the stage that decoded, which says it again in a replay.
+    At the start of a connection `live` came from the stage that decoded, which says it again in a
+    replay; after `stalled` it is the end of that.
     """
 
     state: InputState

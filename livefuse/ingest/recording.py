@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from livefuse import __version__
 from livefuse.errors import PublishConnectError, PublishError
-from livefuse.ingest.recording_file import Event, RecordingFile, Taken
+from livefuse.ingest.recording_file import About, Event, RecordingFile, Taken
 from livefuse.ingest.sidecar import Gap
 from livefuse.redact import redact_url
 
@@ -45,7 +45,7 @@ class Recorder:
         self.size_bytes = 0
         self.error: PublishError | None = None
         self._path = path
-        self._file = create_recording_file(path, source, clock)
+        self._file = RecordingFile(path, describe_recording(source, clock))
         self._file.open(overwrite=overwrite)
         self._changed = threading.Condition()
         self._queue: deque[Event] = deque()
@@ -110,14 +110,14 @@ class Recorder:
 
 
 def write_events(
-    events: Iterable[Event], path: Path, source: str, clock: Clock, *, overwrite: bool = False
+    events: Iterable[Event], path: Path, about: About, *, overwrite: bool = False
 ) -> None:
     """Write a whole recording at once, in the caller's thread.
 
     Raises:
         PublishError: it cannot be written.
     """
-    file = create_recording_file(path, source, clock)
+    file = RecordingFile(path, about)
     file.open(overwrite=overwrite)
     try:
         for event in events:
@@ -129,10 +129,10 @@ def write_events(
         raise explain_write_error(error, path) from None
 
 
-def create_recording_file(path: Path, source: str, clock: Clock) -> RecordingFile:
-    """Return the two files, not yet made, with what they say about themselves."""
+def describe_recording(source: str, clock: Clock) -> About:
+    """Return what a recording made now of `source` (which may hold secrets) says of itself."""
     begun = datetime.fromtimestamp(clock.epoch_s(), UTC).isoformat(timespec="seconds")
-    return RecordingFile(path, redact_url(source), begun, f"livefuse {__version__}")
+    return About(redact_url(source), begun, f"livefuse {__version__}")
 
 
 def measure_event(event: Event) -> int:

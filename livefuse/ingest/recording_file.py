@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from livefuse.ingest.sidecar import Line
 
-_ID_BYTES: Final = 16
+UUID_BYTES: Final = 16
 
 
 class Taken(NamedTuple):
@@ -46,6 +46,18 @@ Event = Taken | Opened | Happened | Gap
 """What comes into a recording. `at` is the clock's time in ns."""
 
 
+class About(NamedTuple):
+    """What a recording says of itself. `source` holds no secrets, `begun` is a date for people.
+
+    An empty `uuid` stands for a random one.
+    """
+
+    source: str
+    begun: str
+    program: str
+    uuid: bytes = b""
+
+
 class RecordingFile:
     """Takes events in order. The files are made by `open`, the first bytes at the first connection.
 
@@ -53,10 +65,9 @@ class RecordingFile:
         OSError: the disc said no.
     """
 
-    def __init__(self, path: Path, source: str, begun: str, program: str) -> None:
-        """Remember; `source` holds no secrets, `begun` is a date for people."""
+    def __init__(self, path: Path, about: About) -> None:
         self._path = path
-        self._about = (source, begun, program)
+        self._about = about
         self._file: IO[bytes] | None = None
         self._lines: IO[bytes] | None = None
         self._writer: MatroskaWriter | None = None
@@ -139,11 +150,17 @@ class RecordingFile:
     def _begin_connection(self, opened: Opened) -> None:
         self._times.begin_connection()
         if self._writer is None and self._file is not None:
-            source, begun, program = self._about
-            uuid = secrets.token_bytes(_ID_BYTES)
-            head = Head(version=VERSION, id=uuid.hex(), source=source, made_by=program, begun=begun)
+            about = self._about
+            uuid = about.uuid or secrets.token_bytes(UUID_BYTES)
+            head = Head(
+                version=VERSION,
+                id=uuid.hex(),
+                source=about.source,
+                made_by=about.program,
+                begun=about.begun,
+            )
             tracks = self._layout.begin_file(opened.video, opened.audio)
-            self._writer = MatroskaWriter(self._file, uuid, program, tracks)
+            self._writer = MatroskaWriter(self._file, uuid, about.program, tracks)
             self._write_line(head)
         else:
             self._layout.begin_connection(opened.video, opened.audio)

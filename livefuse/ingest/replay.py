@@ -39,6 +39,7 @@ class ReplayIngest:
         self._clock = clock
         self._make_stage = make_stage
         self._stopping = threading.Event()
+        self._is_stalled = False
 
     def run(self, sink: IngestSink) -> None:
         """Fill `sink` until the recording is through or `stop` is called.
@@ -71,12 +72,22 @@ class ReplayIngest:
                 case Item():
                     _take(happened, arrival_ns, sink, stage)
                 case InputEvent():
-                    _tell(happened, sink)
+                    self._tell(happened, sink)
                 case _:
                     source = happened
                     stage.begin_segment(source)
         if source is not None and source.is_finite:
             stage.flush()
+
+    def _tell(self, event: InputEvent, sink: IngestSink) -> None:
+        """Pass on what the stage cannot know; the end comes when all is through."""
+        if event.state in ("stalled", "lost", "connecting") or (
+            event.state == "live" and self._is_stalled
+        ):
+            sink.on_state(event.state)
+        self._is_stalled = event.state == "stalled"
+        if event.state == "lost":
+            sink.count("reconnect")
 
 
 def _take(item: Item, arrival_ns: int, sink: IngestSink, stage: Stage) -> None:
@@ -84,11 +95,3 @@ def _take(item: Item, arrival_ns: int, sink: IngestSink, stage: Stage) -> None:
         sink.count(LOST_PACKETS, item.dropped_before)
         stage.distrust(arrival_ns)
     stage.take(item.packet, arrival_ns, is_video=item.is_video)
-
-
-def _tell(event: InputEvent, sink: IngestSink) -> None:
-    # The stage says when it is live; the end comes when all is through.
-    if event.state in ("stalled", "lost", "connecting"):
-        sink.on_state(event.state)
-    if event.state == "lost":
-        sink.count("reconnect")
