@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 SPARED: Final = "_spared"
 """Ends the name of a stage's figure for when it did less than its whole work."""
 _SMOOTHING: Final = 0.15
-_OUTLIER: Final = 2.0  # a sample counts at most as twice the average
+# A sample counts at most as twice the average, the next one that exceeds it as four times that ...
+_OUTLIER: Final = 2.0
+_BELIEF: Final = 4.0
+_MOST_OUTLIERS: Final = 5
 _DEVICE_STAGE: Final = "align"  # runs on all rungs but the last, so it tells how fast the device is
 _LEAST_MS: Final = 0.1
 
@@ -29,6 +32,7 @@ class Costs:
         self._look_every = look_every
         self._averages_ms: dict[str, float] = {}
         self._samples: dict[str, int] = {}
+        self._outliers: dict[str, int] = {}  # in a row
 
     def note(self, rung: int, stage: str, cost_ms: float) -> None:
         """Take what `stage` cost on a frame of `rung`."""
@@ -37,7 +41,12 @@ class Costs:
         if known is None:
             self._averages_ms[stage] = cost_ms
             return
-        capped = min(cost_ms, _OUTLIER * max(known, _LEAST_MS))
+        # One slow frame is chance; several in a row are how it is now.
+        outliers = self._outliers.get(stage, 0)
+        most_ms = _OUTLIER * _BELIEF**outliers * max(known, _LEAST_MS)
+        is_outlier = cost_ms > _OUTLIER * max(known, _LEAST_MS)
+        self._outliers[stage] = min(outliers + 1, _MOST_OUTLIERS) if is_outlier else 0
+        capped = min(cost_ms, most_ms)
         # The first samples count alike: a single slow one must not speak for all.
         new = known + max(_SMOOTHING, 1 / count) * (capped - known)
         if stage == _DEVICE_STAGE:

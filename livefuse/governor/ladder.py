@@ -184,7 +184,8 @@ class Governor:
 
     def _note_delay(self, now_ns: int, delay_ms: float) -> None:
         self._delays.append((now_ns, delay_ms))
-        while now_ns - self._delays[0][0] > _QUEUE_WINDOW_NS:
+        # One that is older than the window stays: frames may come more rarely than that.
+        while len(self._delays) > 1 and now_ns - self._delays[1][0] >= _QUEUE_WINDOW_NS:
             self._delays.popleft()
 
     def _find_overload(self, now_ns: int) -> str:

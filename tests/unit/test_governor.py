@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.config import LADDER, GovernorConfig
 from livefuse.governor import PRESSURES, Decision, Governor, get_share
+from livefuse.governor.costs import Costs
 
 FRAME_MS = 1000 / 30
 FRAME_NS = int(FRAME_MS * NS_PER_MS)
@@ -315,3 +316,23 @@ def test_where_there_is_no_face_a_try_is_asked_for_again_later():
     assert 2 <= asked <= 5
     run.feed(LIGHT, 12)
     assert run.governor.rung == 0
+
+
+def test_a_queue_is_seen_when_frames_come_rarely_too():
+    """When each takes 133 ms no two hundred of them hold more than two."""
+    governor = Governor(GovernorConfig(), FRAME_MS)
+    now_ns, reasons = 0, []
+    for _ in range(20):
+        now_ns += 133 * NS_PER_MS
+        reasons.append(governor.note_frame(now_ns, {"align": 5.0}, 70.0).reason)
+    assert reasons.index("queue_delay") <= 4
+
+
+def test_several_slow_frames_in_a_row_are_believed_and_one_is_not():
+    costs = Costs(LADDER, {})
+    for cost_ms in (6.0, 6.0, 6.0, 6.0, 6.0, 6.0, 6.0, 6.0, 133.0, 6.0, 133.0, 6.0):
+        costs.note(0, "enhance", cost_ms)
+    assert costs.get_ms("enhance") < 8.5
+    for _ in range(3):
+        costs.note(0, "enhance", 133.0)
+    assert costs.get_ms("enhance") > 25.0
