@@ -85,7 +85,7 @@ class Client:
 
     def is_connected(self) -> bool:
         """Whether media can flow."""
-        return self.connection.connectionState == "connected"
+        return bool(self.connection.connectionState == "connected")
 
     async def _offer(self) -> str:
         self.connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
@@ -258,9 +258,7 @@ class Watcher(Client):
         if self.has_sound:
             self.connection.addTransceiver("audio", "recvonly")
 
-        @self.connection.on("track")
-        def take(track: Any) -> None:
-            self.loop.spawn(self._watch(track))
+        self.connection.on("track", lambda track: self.loop.spawn(self._watch(track)))
 
     async def _watch(self, track: Any) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""What a WHIP publisher sends, from the peers' loop to the ingest's thread: bounded, newest wins."""
+"""What a WHIP publisher sends, from the peers' loop to the ingest's thread: bounded."""
 
 from __future__ import annotations
 

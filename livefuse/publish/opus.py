@@ -64,7 +64,7 @@ class OpusTranscoder:
         return [self._convert(packet) for packet in self._encoder.encode(unit)]
 
     def _convert(self, packet: av.Packet[Any]) -> Packet:
-        # libopus counts its look-ahead as time before the first sample: players skip it by themselves.
+        # libopus counts its look-ahead (2.5 ms) as time before the first sample.
         pts = (packet.pts or 0) * TIME_BASE_HZ // RATE_HZ
         duration = UNIT_SAMPLES * TIME_BASE_HZ // RATE_HZ
         return Packet("audio", bytes(packet), pts, pts, duration)

@@ -2,7 +2,7 @@
 
 The path of a packet through the files; ingest/whip.py and publish/whep.py stand at its two ends:
 
-    sdp.py              offers, answers and ICE fragments as texts: what is asked for, what we change
+    sdp.py              offers, answers and ICE fragments as texts: what is asked and changed
     session.py          what HTTP holds of a peer: an id, an answer, patch, close; from any thread
     peer.py             one connection: offer -> answer, candidates, its end
     loop.py             the one event loop on which all peers of this process live

@@ -140,7 +140,7 @@ class UnitBuffer:
 
 
 class LossTracker:
-    """Which packets to ask for again (RFC 4585 generic NACK): each until it comes, not just once."""
+    """Which packets to ask for again (RFC 4585, generic NACK): each until it comes."""
 
     def __init__(self) -> None:
         self._unwrapper = Unwrapper()

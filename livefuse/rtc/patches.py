@@ -1,11 +1,11 @@
 """What aiortc 1.16 and aioice 0.13 do wrong for us, put right on single objects, never globally.
 
-Each function mends one fault; tests/unit/rtc/test_patches.py shows each fault in the library as it
-comes, and so tells when a work-around is no longer needed. All run on the peers' loop.
+Each function mends one fault; tests/unit/rtc/test_patches.py shows each in the library as it comes,
+and so tells when a work-around is no longer needed. All run on the peers' loop.
 
-    add_h264_profiles      only baseline is known, though browsers and OBS offer more (the one table)
-    tap_receiver           a picture is handed out when the next one begins (+33 ms at 30 fps), sound
-                           after 4 packets; a lost packet is asked for once; a hole is waited for
+    add_h264_profiles      only baseline is known, browsers and OBS offer more (the one table)
+    tap_receiver           a picture is handed out when the next one begins (+33 ms at 30 fps),
+                           sound after 4 packets; a lost packet is asked for once; a hole is waited for
                            until 512 packets are there; queues and their decoder have no bound
     tap_reports            nobody is told which instant a time stamp belongs to
     stamp_reports          reports of a sender name the time of sending, so that a picture that was
@@ -14,8 +14,8 @@ comes, and so tells when a work-around is no longer needed. All run on the peers
     set_packer             coded packets are cut again for each viewer
     limit_gathering        a name server or STUN server that is silent holds the answer for 5 s; the
                            loopback address is left out; no choice of addresses
-    watch_datagrams        nobody sees a peer fall silent before 30 to 39 s; received datagrams queue
-                           without a bound
+    watch_datagrams        nobody sees a peer fall silent before 30 to 39 s; received datagrams
+                           queue without a bound
 """
 
 from __future__ import annotations
@@ -154,10 +154,9 @@ def limit_gathering(connection: Connection, addresses: Sequence[str], timeout_s:
     """
     gather = connection.get_component_candidates
 
-    async def gather_within(component: int, addresses: list[str], timeout: float = 0) -> Any:  # noqa: ASYNC109 - the method's own form
-        return await gather(
-            component, chosen or addresses or [_LOOPBACK], min(timeout or limit, limit)
-        )  # type: ignore[arg-type] # asyncio takes parts of a second
+    async def gather_within(component: int, addresses: list[str], timeout: int = 0) -> Any:  # noqa: ASYNC109 - the method's own form
+        used: Any = min(timeout or limit, limit)  # asyncio takes parts of a second
+        return await gather(component, chosen or addresses or [_LOOPBACK], used)
 
     chosen, limit = list(addresses), timeout_s
     _override(connection, "get_component_candidates", gather_within)

@@ -19,7 +19,7 @@ from livefuse.rtc.jitter import (
 
 def make_packets(pictures, start=65_530, size=3):
     """Return (sequence, piece) of `pictures` pictures of `size` packets each."""
-    out = []
+    out: list[tuple[int, Piece]] = []
     for picture in range(pictures):
         for part in range(size):
             data = f"{picture}.{part} ".encode()

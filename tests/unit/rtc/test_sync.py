@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livefuse.rtc.sync import LINE_HZ, SenderLine
+from livefuse.rtc.sync import LINE_HZ, Kind, SenderLine
 
 MS = 1_000_000
-RATES = {"video": 90_000, "audio": 48_000}
+RATES: dict[Kind, int] = {"video": 90_000, "audio": 48_000}
 
 
 def to_ntp(time_s):
