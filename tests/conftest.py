@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
+
 import pytest
 
 from tests.media import make_clip
+
+# Faces, keys and consents of whoever runs the tests are left alone, by child processes too. Before
+# any test module is read: some copy the environment.
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="livefuse-tests-")
+atexit.register(shutil.rmtree, os.environ["XDG_DATA_HOME"], ignore_errors=True)
 
 pytest_plugins = ["tests.plugins.blocked_loop"]
 

@@ -33,14 +33,19 @@ def start(*arguments, folder, **options):
 
 @contextlib.contextmanager
 def running(*arguments, folder):
-    """A run whose streams can be watched: yields the process and its base URL."""
+    """A run that can be watched: yields the process and the page's address, key and all."""
     with start(*arguments, folder=folder) as process:
         try:
-            while not (found := re.search(r"http://[\d.:]+", process.stdout.readline())):
+            while not (found := re.search(r"http://\S+", process.stdout.readline())):
                 assert process.poll() is None, process.stderr.read()
             yield process, found[0]
         finally:
             process.kill()
+
+
+def at(page, path):
+    """The address of `path` on the server of `page`, with its key."""
+    return page.replace("/?key=", f"{path}?key=")
 
 
 def fetch(url):
@@ -48,11 +53,11 @@ def fetch(url):
         return answer.read()
 
 
-def wait_live(base_url, frames=10):
+def wait_live(page, frames=10):
     stats = {}
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        stats = json.loads(fetch(f"{base_url}/jobs/main/status"))
+        stats = json.loads(fetch(at(page, "/v1/jobs/main/status")))
         if stats["frames_out"] >= frames:
             return stats
         time.sleep(0.1)
@@ -72,7 +77,7 @@ def test_for_a_time_with_figures(tmp_path):
     assert stats["outputs"][0]["kind"] == "file"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.mp4", "s.json"]
     assert (tmp_path / "out.mp4").stat().st_size > 1000
-    assert "/jobs/main/live.flv" in out
+    assert "/v1/jobs/main/live.flv?key=" in out
     assert "frames in" in out.splitlines()[-1]
     assert "Traceback" not in err
 
@@ -80,8 +85,8 @@ def test_for_a_time_with_figures(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_cleanly(number, tmp_path):
     arguments = ("--from", "test:", "--to", "out.mp4", "--stats", "s.json", *SMALL)
-    with running(*arguments, folder=tmp_path) as (process, base_url):
-        wait_live(base_url)
+    with running(*arguments, folder=tmp_path) as (process, page):
+        wait_live(page)
         process.send_signal(number)
         out, err = process.communicate(timeout=20)
     assert process.returncode == 0, err
@@ -104,13 +109,13 @@ def test_waiting_for_a_push_is_said_and_can_be_stopped(tmp_path):
 
 
 def test_the_stream_can_be_watched_and_asked(tmp_path):
-    with running("--from", "test:", *SMALL, folder=tmp_path) as (process, base_url):
-        wait_live(base_url)
+    with running("--from", "test:", *SMALL, folder=tmp_path) as (process, page):
+        wait_live(page)
         for kind, magic in (("flv", b"FLV"), ("ts", b"\x47")):
-            with urllib.request.urlopen(f"{base_url}/jobs/main/live.{kind}", timeout=10) as live:
+            with urllib.request.urlopen(at(page, f"/v1/jobs/main/live.{kind}"), timeout=10) as live:
                 assert live.read(20_000).startswith(magic)
-        assert b'livefuse_frames_total{job="main",side="out"}' in fetch(f"{base_url}/metrics")
-        assert fetch(f"{base_url}/readyz") == b"ready\n"
+        assert b'livefuse_frames_total{job="main",side="out"}' in fetch(at(page, "/metrics"))
+        assert fetch(at(page, "/readyz")) == b"ready\n"
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
     assert process.returncode == 0
@@ -123,7 +128,7 @@ def test_the_line_to_paste_is_the_one_that_plays(tmp_path):
     with start(*arguments, folder=tmp_path) as process:
         try:
             said = ""
-            while not (found := re.search(r"watch: ffplay .*(http://\S+)", said)):
+            while not (found := re.search(r"watch: ffplay .*'(http://\S+)'", said)):
                 line = process.stdout.readline()
                 assert line, process.stderr.read()
                 said += line
@@ -131,7 +136,7 @@ def test_the_line_to_paste_is_the_one_that_plays(tmp_path):
             assert re.search(r"watch: ffplay \S*o\.flv", said), said
             with urllib.request.urlopen(found[1], timeout=10) as live:
                 assert live.read(4000).startswith(b"FLV")
-            (file, *_) = wait_live(found[1].partition("/jobs/")[0])["outputs"]
+            (file, *_) = wait_live(found[1].replace("/v1/jobs/main/live.flv", "/"))["outputs"]
             assert (file["kind"], file["connected"]) == ("file", True)
         finally:
             process.kill()
@@ -145,7 +150,7 @@ def test_a_taken_port_is_said_and_the_next_one_serves(tmp_path):
             out, err = process.communicate(timeout=40)
     assert process.returncode == 0, err
     assert f"port {port} is taken" in err
-    assert re.search(r"http://127\.0\.0\.1:\d+/jobs/main/live\.flv", out)
+    assert re.search(r"http://127\.0\.0\.1:\d+/v1/jobs/main/live\.flv\?key=", out)
     assert f":{port}/" not in out
 
 
@@ -195,7 +200,7 @@ def test_a_terminal_gets_a_panel(tmp_path):
     os.close(leader)
     text = shown.decode("utf-8", "replace")
     assert process.returncode == 0, text
-    for part in ("added latency", "fps in", "Ctrl-C stops", "/jobs/main/live.flv"):
+    for part in ("added latency", "fps in", "Ctrl-C stops", "/v1/jobs/main/live.flv"):
         assert part in text
 
 
