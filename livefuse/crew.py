@@ -87,6 +87,10 @@ class Crew:
             del self._due[part]
             self._renew(part)
 
+    def find_slow_work(self) -> str:
+        """Return what a part of the pipeline has been doing for more than a second, if any does."""
+        return self._watchdog.find_slow_work("pipeline", self._clock.now_ns())
+
     def renew(self, part: str, why: str, cause: LivefuseError | None = None) -> None:
         """Abandon `part` now and make it anew soon; `why` is one word, `cause` tells more."""
         renewal = self.renewals.get(part)
@@ -131,10 +135,7 @@ class Crew:
     def _heed(self, verdict: Verdict) -> None:
         part, took_ms = get_part(verdict.name), verdict.age_ns // NS_PER_MS
         if verdict.kind == "slow":
-            self._telemetry.count(f"slow_{part}")
-            self._log.warning(
-                "takes long", job=self._job_id, part=part, work=verdict.work, after_ms=took_ms
-            )
+            self._telemetry.count(f"slow_{part}")  # its job's health says it in words
         elif verdict.kind == "hung":
             self._telemetry.count("abandoned_threads")
             error = JobError(f"{verdict.work} did not come back for {took_ms} ms")
@@ -176,8 +177,8 @@ def start_stage(
         except LivefuseError as error:
             fail(error)
         except Exception as error:  # noqa: BLE001 - a stage must not die unseen
-            get_logger("stages").debug("stage failed", stage=name, exc_info=True)
             fail(wrap_error(name, error, secrets))
+            get_logger("stages").debug("stage failed", stage=name, exc_info=True)
 
     thread = threading.Thread(target=guard, name=f"livefuse-{name}", daemon=True)
     thread.start()

@@ -43,7 +43,7 @@ class Entrance:
         self.is_ready = threading.Event()  # also set when all is over: nobody may wait any more
         self.telemetry = telemetry
         self.clock = telemetry.clock
-        self._job_id = job_id
+        self.job_id = job_id
         self.mode = mode
         self._secrets = secrets
         self._log = get_logger("job")
@@ -76,7 +76,7 @@ class Entrance:
         if state != self.state:
             cause = redact_text(str(error or ""), self._secrets)
             log = self._log.info if state in ("connecting", "live", "ended") else self._log.warning
-            log("input", job=self._job_id, state=state, cause=cause)
+            log("input", job=self.job_id, state=state, cause=cause)
         self.state = state
 
 

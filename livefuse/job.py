@@ -14,33 +14,31 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
-
-from livefuse.clock import NS_PER_MS, Clock
-from livefuse.crew import Crew, Renewal, start_stage
+from livefuse.builder import Builder
+from livefuse.crew import Crew, start_stage
 from livefuse.errors import JobError, LivefuseError
-from livefuse.ingest import create_ingest
-from livefuse.intake import Entrance, Intake
-from livefuse.loading import Loading
-from livefuse.publish import is_file_url
+from livefuse.intake import Entrance
 from livefuse.publish.fanout import FanOut
 from livefuse.redact import redact_text
 from livefuse.report import Report
 from livefuse.stages import Stages
 from livefuse.telemetry import Statistics, Telemetry
 from livefuse.token import Token, TokenCell
-from livefuse.watchdog import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from livefuse.clock import Clock
     from livefuse.config import Config
-    from livefuse.ingest.base import Ingest, MediaInfo
+    from livefuse.ingest.base import MediaInfo
+    from livefuse.ingest.whip import WhipIngest
+    from livefuse.loading import Loading
     from livefuse.pipeline.steps import Pipeline
+    from livefuse.publish.base import OutputStatus
     from livefuse.publish.flv import LiveStream
+    from livefuse.publish.whep import WhepOutput
     from livefuse.ring import RingMode
     from livefuse.spec import JobSpec
-    from livefuse.stages import Loops
 
 JobState = Literal["connecting", "running", "stopping", "stopped", "failed"]
 _JOIN_S, _FINISH_S = 2.0, 60.0  # a stop is short; a file that is to be whole gets its time
@@ -79,17 +77,16 @@ class Job:
         self._clock = clock
         self._secrets = (spec.source, *spec.targets)
         self._entrance = Entrance(job_id, self.mode, self.telemetry, self._secrets)
-        self._ingest = self._create_ingest()
-        self._intake: Intake | None = None
+        self._crew = Crew(job_id, config.watchdog, self.telemetry, self._secrets, self._fail)
+        self._builder = Builder(
+            spec, config, self.token, self._entrance, self._crew, create_pipeline
+        )
+        self._builder.forget_networks = forget_networks
         lossless = self.mode == "every_frame"
         self._fanout = FanOut.create(
             spec.targets, config, clock, self._request_keyframe, lossless=lossless
         )
-        self._create_pipeline = create_pipeline
-        self._forget_networks = forget_networks
-        self._loading: Loading | None = None
-        self._crew = Crew(job_id, config.watchdog, self.telemetry, self._secrets, self._fail)
-        self._report = Report(job_id, spec, self._entrance, self._fanout, self._crew.restarts)
+        self._report = Report(spec, self._entrance, self._builder, self._fanout, self._crew)
         self._over, self._has_started = threading.Event(), threading.Event()
         self._stopping, self._finished = threading.Event(), threading.Event()
 
@@ -123,28 +120,77 @@ class Job:
     def stop(self, timeout_s: float = 10.0) -> bool:
         """Close in order and wait for it; True when all is closed within `timeout_s`."""
         self._stopping.set()
-        self._ingest.stop()
+        self._builder.stop_ingest()
         self._wake_supervisor()
         return self._finished.wait(timeout_s)
 
     def statistics(self) -> Statistics:
         """Return the figures of now."""
-        return self._report.collect(self._tell_state(), self._last_token())
+        return self._report.collect(self.state, self.error, self.token.get())
+
+    def list_outputs(self) -> list[tuple[str, OutputStatus]]:
+        """Return the id and state of each output, in the order in which they came."""
+        return [(status.id, status) for status in self._fanout.statuses() if status.id]
+
+    def add_output(self, url: str) -> tuple[str, OutputStatus]:
+        """Send to `url` too, from the next keyframe on; return its id and state.
+
+        Raises:
+            ConfigError: the URL cannot be understood.
+            PublishError: the file cannot be written.
+            JobError: the job is over, or sends there already.
+        """
+        status = self._fanout.add(url)
+        return status.id, status
+
+    def remove_output(self, which: str) -> None:
+        """Send no more to the output of that id or URL; the others do not notice.
+
+        Raises:
+            JobNotFoundError: there is no such output.
+        """
+        self._fanout.remove(which)
+
+    def take_snapshot(self, timeout_s: float) -> bytes | None:
+        """Return the next picture that is shown, as JPEG; None when there is none in time."""
+        return self._fanout.snapshot.take(timeout_s)
+
+    def prepare_changes(self, token: Token) -> None:
+        """Load what `token` needs and there was none of so far, beside the stream.
+
+        Raises:
+            LivefuseError: it cannot be had.
+        """
+        if self._builder.loading is not None:
+            self._builder.loading.prepare_changes(token)
+
+    def get_peers(self, kind: Literal["whip", "whep"]) -> WhipIngest | WhepOutput:
+        """Return where browsers send to this job (whip) or watch it (whep).
+
+        Raises:
+            JobError: its source is no browser, or it is for files.
+        """
+        peers = self._builder.whip if kind == "whip" else self._fanout.whep
+        if peers is None:
+            what = "takes no camera of a browser" if kind == "whip" else "cannot be watched live"
+            raise JobError(f"the job {self.job_id} {what}", hint="its source would be whip:")
+        return peers
 
     # Up and down: the supervise thread.
 
     def _supervise(self) -> None:
         try:
-            loading = self._start_loading()
+            loading = self._builder.start_loading()
             patience_ms = self._config.pipeline.loading_patience_ms
             loading.wait_prepared(patience_ms if self.mode == "live" else None)
-            self._start_ingest()
+            self._builder.start_ingest(self._wake_supervisor)
             self._entrance.has_media.wait()
             media = self._entrance.media
             if media is not None and self._is_wanted():
                 self._open(media, loading)
                 while not self._over.wait(_LOOK_S if self.mode == "live" else None):
                     self._crew.look()
+                    self._report.tell_health(self.state, self.error)
         except LivefuseError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - told before the end is: else it looks like success
@@ -165,18 +211,20 @@ class Job:
         )
         self._fanout.open(stages.streams)
         if self.mode == "live":
-            self._crew.renewals = self._list_renewals(stages, is_live=media.is_live)
+            self._crew.renewals = self._builder.list_renewals(
+                stages, self._wake_supervisor, is_live=media.is_live
+            )
         self.state = "running"
         self._entrance.is_ready.set()
         self._has_started.set()
-        self._spawn(stages, stages.list_loops(loading.pipeline, self.token))
+        self._builder.start_loops(stages, stages.list_loops(loading.pipeline, self.token))
 
     def _close(self) -> None:
         """Take everything down from the input on, each stage finishing what it has."""
         self.state = "stopping" if self.error is None else self.state
-        if self._loading is not None:
-            self._loading.set_size(0, 0)
-        self._ingest.stop()
+        if self._builder.loading is not None:
+            self._builder.loading.set_size(0, 0)
+        self._builder.stop_ingest()
         self._entrance.is_ready.set()  # whoever waits for it must see that it is over
         stages = self._entrance.stages
         if stages is not None:
@@ -188,78 +236,6 @@ class Job:
         self.state = "stopped" if self.error is None else "failed"
         self._has_started.set()
         self._finished.set()
-
-    # What is made anew when it hangs or has died: the supervise thread.
-
-    def _list_renewals(self, stages: Stages, *, is_live: bool) -> dict[str, Renewal]:
-        """Return how each part is made anew. A file that cannot be read on is at its end."""
-        renewals = {
-            "pipeline": Renewal(stages.abandon_treatment, lambda: self._renew_pipeline(stages)),
-            "encode": Renewal(_do_nothing, lambda: self._spawn(stages, stages.renew_encode())),
-            "audio": Renewal(_do_nothing, lambda: self._spawn(stages, stages.renew_audio())),
-        }
-        if is_live:
-            renewals["decode"] = Renewal(self._abandon_ingest, self._renew_ingest)
-        return renewals
-
-    def _renew_pipeline(self, stages: Stages) -> None:
-        """Put another pipeline in the place of the one that was abandoned; it loads meanwhile."""
-        self._forget_networks()
-        media = self._entrance.media
-        loading = self._start_loading()
-        if media is not None:
-            loading.set_size(media.width, media.height)
-        self._spawn(stages, stages.renew_treatment(loading.pipeline, self.token))
-
-    def _abandon_ingest(self) -> None:
-        if self._intake is not None:
-            self._intake.retire()
-        self._ingest.stop()
-        self._entrance.note_state("lost")
-
-    def _renew_ingest(self) -> None:
-        self._ingest = self._create_ingest()
-        self._start_ingest()
-        if self._stopping.is_set():
-            self._ingest.stop()
-
-    def _create_ingest(self) -> Ingest:
-        config, media = self._config.ingest, self._entrance.media
-        if media is not None:
-            # Outputs have been told a size, and the pool has it.
-            config = msgspec.structs.replace(config, canvas=f"{media.width}x{media.height}")
-        lossless = self.mode == "every_frame"
-        return create_ingest(
-            self.spec.source,
-            config,
-            self._clock,
-            # A file goes at its own speed whenever somebody may be watching.
-            paced=not (lossless and all(map(is_file_url, self.spec.targets))),
-            every_frame=lossless,
-        )
-
-    def _start_ingest(self) -> None:
-        limit_ns = self._config.watchdog.step_limit_ms * NS_PER_MS
-        pulse = Pulse("decode", self._clock, limit_ns)
-        intake = self._intake = Intake(self._entrance, pulse)
-        ingest = self._ingest
-
-        def decode() -> None:
-            ingest.run(intake)
-            if intake is self._intake:
-                self._wake_supervisor()
-
-        self._crew.spawn("decode", decode, pulse)
-
-    def _start_loading(self) -> Loading:
-        loading = Loading(self._create_pipeline(self.mode), self.token.get())
-        self._loading = self._report.loading = loading
-        self._crew.spawn("load", loading.run)
-        return loading
-
-    def _spawn(self, stages: Stages, loops: Loops) -> None:
-        for name, run in loops.items():
-            self._crew.spawn(name, run, stages.pulses.get(name))
 
     def _is_wanted(self) -> bool:
         return self.error is None and not self._stopping.is_set()
@@ -281,19 +257,3 @@ class Job:
     def _request_keyframe(self) -> None:
         if self._entrance.stages is not None:
             self._entrance.stages.encoder.force_keyframe()
-
-    def _tell_state(self) -> str:
-        if self.state != "running":
-            return self.state
-        if self._loading is not None and not self._loading.is_ready:
-            return "loading"
-        return "degraded" if self.telemetry.is_degraded() else self._entrance.state
-
-    def _last_token(self) -> Token:
-        stages = self._entrance.stages
-        token = stages.last_token if stages is not None else None
-        return token or self.token.get()
-
-
-def _do_nothing() -> None:
-    """Nothing is in the way: the encoder before is refused once another works."""

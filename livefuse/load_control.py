@@ -76,6 +76,11 @@ class LoadControl:
             "pressures": sorted(self._list_pressures()),
         }
 
+    @property
+    def covers_all(self) -> bool:
+        """Whether the rung that holds covers every picture whole."""
+        return self._load.rung.cover_only
+
     def note_pressure(self, source: str, reasons: Collection[str]) -> None:
         """Take what `source` says presses from now on, of `governor.PRESSURES`; empty: nothing.
 

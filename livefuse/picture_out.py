@@ -170,7 +170,8 @@ class PictureOut:
                 frame = treated.take() if wait_ns is None else treated.take_within(wait_ns)
                 self._serve(frame, pool)
         except RingClosed:
-            self._check_turn()
+            if self._owner != threading.get_ident():
+                raise
             for packet in self.encoder.flush():
                 self._send(packet)
 

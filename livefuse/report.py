@@ -2,45 +2,84 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from livefuse.clock import NS_PER_S
+from livefuse.health import Condition, Health, Signs, judge
 from livefuse.redact import redact_url
-from livefuse.telemetry import Statistics
+from livefuse.telemetry import Statistics, get_logger
 
 if TYPE_CHECKING:
+    from livefuse.builder import Builder
+    from livefuse.crew import Crew
+    from livefuse.errors import LivefuseError
     from livefuse.intake import Entrance
-    from livefuse.loading import Loading
     from livefuse.publish.fanout import FanOut
     from livefuse.spec import JobSpec
     from livefuse.token import Token
-    from livefuse.watchdog import Restarts
+
+_GOOD: Final = frozenset({"LOADING", "ONLINE", "STOPPED"})
 
 
 class Report:
-    """Knows where a job's figures are; for any thread. `loading`: the last pipeline's."""
+    """Knows where a job's figures are. For any thread."""
 
     def __init__(
-        self, job_id: str, spec: JobSpec, entrance: Entrance, fanout: FanOut, restarts: Restarts
+        self, spec: JobSpec, entrance: Entrance, builder: Builder, fanout: FanOut, crew: Crew
     ) -> None:
-        self.loading: Loading | None = None
-        self._job_id = job_id
         self._spec = spec
         self._entrance = entrance
+        self._builder = builder
         self._fanout = fanout
-        self._restarts = restarts
+        self._crew = crew
         self._telemetry = entrance.telemetry
+        self._told: Health | None = None
+        self._log = get_logger("job")
 
-    def collect(self, state: str, token: Token) -> Statistics:
-        """Return the figures of now."""
+    def judge(self, state: str, error: LivefuseError | None) -> Condition:
+        """Return how the job is, whose own `state` and `error` are these."""
+        entrance, telemetry = self._entrance, self._telemetry
+        stages, media = entrance.stages, entrance.media
+        is_live = media is not None and media.is_live and entrance.mode == "live"
+        load = stages.load if stages is not None else None
+        return judge(
+            Signs(
+                state=state,
+                error=error.message if error is not None else "",
+                is_loading=self._builder.is_loading,
+                input_state=entrance.state,
+                input_age_ms=entrance.get_age_ms() if is_live else None,
+                frame_ms=1000 / max(media.fps, 1.0) if media is not None else 0.0,
+                failed_share=telemetry.get_failed_share(),
+                covers_all=load is not None and load.covers_all,
+                slow_work=self._crew.find_slow_work(),
+                is_holding=stages is not None and stages.pictures.is_holding,
+                restarts=self._crew.restarts.recent(telemetry.clock.now_ns()),
+                outputs=tuple(s.state for s in self._fanout.statuses() if s.id),
+            )
+        )
+
+    def tell_health(self, state: str, error: LivefuseError | None) -> None:
+        """Log how the job is when that is news. From the supervisor's thread alone."""
+        health, reason = self.judge(state, error)
+        if health != self._told:
+            log = self._log.info if health in _GOOD else self._log.warning
+            log("health", job=self._entrance.job_id, health=health, reason=reason)
+            self._told = health
+
+    def collect(self, state: str, error: LivefuseError | None, template: Token) -> Statistics:
+        """Return the figures of now; `template` is the token that frames are given a copy of."""
         telemetry, entrance = self._telemetry, self._entrance
         stages, media = entrance.stages, entrance.media
-        networks = self.loading.describe_networks() if self.loading is not None else {}
+        token = (stages.last_token if stages is not None else None) or template
+        health, reason = self.judge(state, error)
+        loading = self._builder.loading
+        networks = loading.describe_networks() if loading is not None else {}
         return Statistics(
-            job=self._job_id,
-            state=state,
+            job=entrance.job_id,
+            state=self._describe_state(state),
             source=redact_url(self._spec.source),
             seconds=round((telemetry.clock.now_ns() - telemetry.started_ns) / NS_PER_S, 3),
             frames_in=entrance.frames,
@@ -59,8 +98,22 @@ class Report:
             media=self._describe_media(),
             token=msgspec.to_builtins(token),
             rung=load.rung_name if (load := stages and stages.load) else "",
+            load=load.describe() if load else {},
             networks=networks,
+            sound=stages.describe_sound() if stages is not None else {},
+            health=health,
+            health_reason=reason,
+            input={"state": entrance.state, "age_ms": entrance.get_age_ms()},
+            restarts=self._crew.restarts.counts(),
         )
+
+    def _describe_state(self, state: str) -> str:
+        """Return the word for a person: of a job that runs, what its input does, or what fails."""
+        if state != "running":
+            return state
+        if self._builder.is_loading:
+            return "loading"
+        return "degraded" if self._telemetry.is_degraded() else self._entrance.state
 
     def _describe_media(self) -> dict[str, Any]:
         """Return what the input is and how it is coded."""

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 Kind = Literal["slow", "hung", "died"]
 
 SLOW_NS: Final = NS_PER_S
-"""Work that takes longer is worth a line: from here on whoever watches sees the picture stand."""
+"""Work that takes longer is slow: from here on whoever watches sees the picture stand."""
+_USUAL_NS: Final = NS_PER_S // 4
 _LATE_NS: Final = NS_PER_S
 _FIRST_WORK_FACTOR: Final = 10
 _MINUTE_NS: Final = 60 * NS_PER_S
@@ -102,7 +103,8 @@ class Watchdog:
 
     def look(self, now_ns: int) -> list[Verdict]:
         """Return what is wrong at `now_ns`. A loop that hangs or has died is looked at no more."""
-        late_ns = max(now_ns - (self._looked_ns or now_ns) - _LATE_NS, 0)
+        gap_ns = now_ns - (self._looked_ns if self._looked_ns is not None else now_ns)
+        late_ns = gap_ns - _USUAL_NS if gap_ns > _LATE_NS else 0
         self._looked_ns = now_ns
         verdicts = []
         for pulse in list(self._pulses.values()):
@@ -112,6 +114,12 @@ class Watchdog:
                 if verdict.kind != "slow":
                     del self._pulses[pulse.name]
         return verdicts
+
+    def find_slow_work(self, part: str, now_ns: int) -> str:
+        """Return what a loop of `part` has been doing for more than a second. From any thread."""
+        works = [p.work for p in self._pulses.copy().values() if get_part(p.name) == part]
+        slow = (w.name for w in works if w is not None and now_ns - w.since_ns > SLOW_NS)
+        return next(slow, "")
 
     def _judge(self, pulse: Pulse, now_ns: int, late_ns: int) -> Verdict | None:
         if pulse.error is not None:
