@@ -118,7 +118,7 @@ class _Costs:
         return round(cost_ms * NS_PER_MS)
 
 
-class _Nothing:
+class StandIn:
     """A step that costs what the clock says, and does nothing else."""
 
     def __init__(self, change: Callable[[Any], None] = lambda state: None) -> None:
@@ -135,7 +135,7 @@ class _Nothing:
         pass
 
 
-class _Looks(_Nothing):
+class StandInLooks(StandIn):
     """Looks at each third frame, or as the rung says."""
 
     def run(self, state: Any) -> None:
@@ -191,9 +191,9 @@ def _create_pipeline(config: Config, clock: VirtualClock) -> Pipeline:
     pipeline: Pipeline = create_pipeline(config)
     pipeline._clock = clock
     pipeline._steps = {
-        "detect": _Looks(),
-        "align": _Nothing(),
-        "swap": _Nothing(),
+        "detect": StandInLooks(),
+        "align": StandIn(),
+        "swap": StandIn(),
         "enhance": EnhanceStep(IdleEnhancer(), config.enhance, is_restorer=False),
     }
     return pipeline
