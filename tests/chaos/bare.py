@@ -57,6 +57,7 @@ class Reference:
         self._detector = create_detector(config, sessions, every_frame=False)
         self.lumas: list[NDArray[np.uint8]] = []
         self._boxes: dict[int, tuple[int, int, int, int]] = {}
+        self._fine: dict[int, NDArray[np.float32]] = {}
         with av.open(str(clip)) as container:
             for frame in container.decode(video=0):
                 self.lumas.append(get_luma(frame).copy())
@@ -88,7 +89,9 @@ class Reference:
         left, top, right, bottom = self.get_box(counter)
         inset = (right - left) // 8
         place = (slice(max(top, 0), bottom), slice(max(left + inset, 0), right - inset))
-        a, b = (_get_fine(picture[place]) for picture in (luma, ours))
+        if counter not in self._fine:
+            self._fine[counter] = _get_fine(ours[place])
+        a, b = _get_fine(luma[place]), self._fine[counter]
         norm = float(np.sqrt((a * a).sum() * (b * b).sum()))
         # A face that is smoothed away has no structure of its own: noise is divided by noise there.
         return float((a * b).sum()) / max(norm, 1.0 * a.size)

@@ -153,6 +153,9 @@ def install() -> None:
         return replace(source, decoder=StruckDecoder(source.decoder))
 
     pull.open_source = open_source
+    decode: Any = importlib.import_module("livefuse.ingest.decode")
+    renew = decode.renew_decoder
+    decode.renew_decoder = lambda *given: StruckDecoder(renew(*given))
     FAULTS.places |= {"decode", "thread:pipeline", "thread:encode", "thread:decode"}
     _wrap_charge(SystemClock)
 
