@@ -8,7 +8,9 @@ import msgspec
 
 from livefuse.clock import NS_PER_MS
 from livefuse.crew import Crew, Renewal
+from livefuse.errors import JobError
 from livefuse.ingest import create_ingest, get_kind
+from livefuse.ingest.keeper import Keeper
 from livefuse.intake import Entrance, Intake
 from livefuse.loading import Loading
 from livefuse.publish import is_file_url
@@ -16,6 +18,7 @@ from livefuse.watchdog import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from livefuse.config import Config
     from livefuse.ingest.base import Ingest
@@ -51,6 +54,7 @@ class Builder:
         self._entrance = entrance
         self._crew = crew
         self._create_pipeline = create_pipeline
+        self.keeper = Keeper.create(config.replay, entrance.job_id, spec.source, entrance.clock)
         self._ingest = self._create_ingest()
         self._intake: Intake | None = None
         self._is_stopping = False
@@ -99,6 +103,24 @@ class Builder:
         """Let no more frames come, for good. From any thread."""
         self._is_stopping = True
         self._ingest.stop()
+
+    def write_recording(self, path: Path | None = None) -> Path:
+        """Write the last seconds of the input (replay.keep_s), to `path` or into replay.folder.
+
+        From any thread; takes up to a second. Returns where it was written.
+
+        Raises:
+            JobError: nothing is kept, or nothing came yet.
+            PublishError: it cannot be written.
+        """
+        if self.keeper is None:
+            raise JobError("nothing is kept of the input", hint="set replay.keep_s, such as 20")
+        return self.keeper.write(path)
+
+    def end(self, reason: str) -> None:
+        """Finish what is being written of the input, and write it if there is a `reason` to."""
+        if self.keeper is not None:
+            self.keeper.end(reason)
 
     def list_renewals(
         self, stages: Stages, when_over: Callable[[], None], *, is_live: bool
@@ -155,6 +177,7 @@ class Builder:
             paced=not (is_lossless and all(map(is_file_url, self._spec.targets))),
             every_frame=is_lossless,
             webrtc=self._config.webrtc,
+            tap=self.keeper.tap if self.keeper is not None else None,
         )
 
 

@@ -68,6 +68,8 @@ class Report:
             log = self._log.info if health in _GOOD else self._log.warning
             log("health", job=self._entrance.job_id, health=health, reason=reason)
             self._told = health
+            if health not in _GOOD and self._builder.keeper is not None:
+                self._builder.keeper.note(health.lower())
 
     def collect(self, state: str, error: LivefuseError | None, template: Token) -> Statistics:
         """Return the figures of now; `template` is the token that frames are given a copy of."""

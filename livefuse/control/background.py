@@ -45,10 +45,13 @@ def call_in_thread(name: str, function: Callable[[], T]) -> asyncio.Future[T]:
 
 
 @contextlib.contextmanager
-def catch_signals() -> Iterator[asyncio.Future[str]]:
+def catch_signals(
+    on_user: Callable[[], None] | None = None,
+) -> Iterator[asyncio.Future[str]]:
     """Give a future that SIGINT, SIGTERM or SIGHUP fulfils with its name; a second ends at once.
 
     SIGHUP, that the terminal was closed, is left alone where somebody (nohup) has it ignored.
+    SIGUSR1 calls `on_user` on the loop, and ends nothing.
     """
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[str] = loop.create_future()
@@ -64,6 +67,9 @@ def catch_signals() -> Iterator[asyncio.Future[str]]:
         caught.append(signal.SIGHUP)
     for number in caught:
         loop.add_signal_handler(number, handle, number)
+    if on_user is not None:
+        loop.add_signal_handler(signal.SIGUSR1, on_user)
+        caught.append(signal.SIGUSR1)
     try:
         yield stop
     finally:

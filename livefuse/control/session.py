@@ -23,6 +23,8 @@ from livefuse.telemetry import set_up_logging
 from livefuse.workers.local import Worker
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from livefuse.control.api.server import ApiServer
     from livefuse.control.requests import RunRequest
     from livefuse.job import Job
@@ -65,7 +67,7 @@ class _Session:
         )
         self._manager.create(JOB_ID)
         self._manager.submit_spec(JOB_ID, spec)
-        with catch_signals() as stop:
+        with catch_signals(self._write_recording) as stop:
             if self._config.http.enabled and spec.choose_mode() == "live":
                 await self._serve()
             try:
@@ -74,6 +76,21 @@ class _Session:
                 if self._server is not None:
                     await self._server.close()
                 await call_in_thread("stop-others", self._manager.stop_all)
+
+    def _write_recording(self) -> None:
+        """Write what is kept of the input, and say where; SIGUSR1 asks for it."""
+        job = self._manager.get(JOB_ID).job
+        if job is None:
+            return
+
+        def tell(done: asyncio.Future[Path]) -> None:
+            error = done.exception()
+            if error is None:
+                say(f"recording: {done.result()}")
+            else:
+                complain(redact_text(str(error), self._request.urls))
+
+        call_in_thread("recording", job.write_recording).add_done_callback(tell)
 
     async def _serve(self) -> None:
         from livefuse.control.api.key import load_key  # noqa: PLC0415 - slow to load

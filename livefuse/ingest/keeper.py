@@ -20,7 +20,7 @@ from livefuse.clock import NS_PER_S
 from livefuse.errors import JobError, LivefuseError, PublishConnectError
 from livefuse.ingest.recording import describe_recording, measure_event, write_events
 from livefuse.ingest.recording_file import Event, Taken
-from livefuse.ingest.sidecar import Happened, Opened, get_sidecar_path
+from livefuse.ingest.sidecar import Opened, get_sidecar_path
 from livefuse.ingest.tap import Tap
 from livefuse.telemetry import get_logger
 
@@ -117,7 +117,7 @@ class Keeper:
     @property
     def tap(self) -> Tap:
         """What the job's ingest tells of its packets."""
-        return Tap(self._put)
+        return Tap(self._ring.put)
 
     def write(self, path: Path | None = None) -> Path:
         """Write what is kept to `path`, or into the folder; return where. Takes up to a second.
@@ -151,17 +151,14 @@ class Keeper:
             )
             self._thread.start()
 
-    def wait(self, timeout_s: float) -> None:
-        """Wait for what is being written."""
+    def end(self, reason: str = "", timeout_s: float = 5.0) -> None:
+        """Write what is kept if there is a `reason`; wait for what is being written."""
+        if reason:
+            self.note(reason)
         with self._lock:
             thread = self._thread
         if thread is not None:
             thread.join(timeout_s)
-
-    def _put(self, event: Event) -> None:
-        self._ring.put(event)
-        if isinstance(event, Happened) and event.state == "lost":
-            self.note("lost")
 
     def _write_noted(self, events: list[Event], reason: str) -> None:
         try:
