@@ -10,6 +10,7 @@ import asyncio
 import threading
 import time
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import av
@@ -191,8 +192,8 @@ class Publisher(Client):
         time_s = number / FPS
         bars.draw(frame, time_s, number)
         draw_counter(frame, number, "large")
-        moments = find_sync_moments(Fraction(FPS), time_s - FLASH_S, time_s + 0.001)
-        draw_flash(frame, is_lit=any(True for _ in moments))
+        moments = find_sync_moments(Fraction(FPS), time_s - FLASH_S, time_s)
+        draw_flash(frame, is_lit=any(0 <= time_s - at < FLASH_S for at in moments))
 
     def _put(self, track: PacketTrack, data: bytes, pts: int) -> None:
         packet = av.Packet(data)
@@ -239,6 +240,7 @@ class Watcher(Client):
         self.flashes: list[tuple[float, bool]] = []
         self.samples: list[tuple[float, np.ndarray]] = []
         self.pts: list[float] = []
+        self.reports: dict[str, tuple[float, float]] = {}
 
     def __enter__(self) -> Watcher:
         self.connect()
@@ -247,6 +249,11 @@ class Watcher(Client):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def to_sender_s(self, kind: str, pts_s: float) -> float:
+        """Return the sender's time of what aiortc stamped `pts_s`, by the last report of `kind`."""
+        ntp_s, report_s = self.reports[kind]
+        return ntp_s + pts_s - report_s
+
     def ask_keyframe(self) -> None:
         """Send a PLI."""
         receiver = self.connection.getTransceivers()[0].receiver
@@ -254,11 +261,22 @@ class Watcher(Client):
         self.loop.call(receiver._send_rtcp_pli(ssrc))
 
     def _add_media(self) -> None:
-        prefer(self.connection.addTransceiver("video", "recvonly"), "H264")
+        transceivers = [self.connection.addTransceiver("video", "recvonly")]
+        prefer(transceivers[0], "H264")
         if self.has_sound:
-            self.connection.addTransceiver("audio", "recvonly")
+            transceivers.append(self.connection.addTransceiver("audio", "recvonly"))
+        for transceiver in transceivers:
+            patches.tap_reports(transceiver.receiver, partial(self._note_report, transceiver))
 
         self.connection.on("track", lambda track: self.loop.spawn(self._watch(track)))
+
+    def _note_report(self, transceiver: Any, ntp: int, timestamp: int) -> None:
+        """Keep what a report says, on the line on which aiortc stamps."""
+        mapper = transceiver.receiver._RTCRtpReceiver__timestamp_mapper
+        if ntp and mapper._origin is not None:
+            rate_hz = 90_000 if transceiver.kind == "video" else 48_000
+            since = (timestamp - mapper._origin) % 2**32
+            self.reports[transceiver.kind] = (ntp / 2**32 % 1e6, since / rate_hz)
 
     async def _watch(self, track: Any) -> None:
         while True:
@@ -275,7 +293,7 @@ class Watcher(Client):
                 self.pts.append(float(frame.pts * frame.time_base))
                 self.flashes.append((time.monotonic(), is_flash_lit(y)))
             else:
-                self.samples.append((time.monotonic(), frame.to_ndarray()))
+                self.samples.append((float(frame.pts * frame.time_base), frame.to_ndarray()))
 
 
 def prefer(transceiver: Any, codec: str) -> None:

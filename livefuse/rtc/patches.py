@@ -3,10 +3,10 @@
 Each function mends one fault; tests/unit/rtc/test_patches.py shows each in the library as it comes,
 and so tells when a work-around is no longer needed. All run on the peers' loop.
 
-    add_h264_profiles      only baseline is known, browsers and OBS offer more (the one table)
+    add_h264_profiles      only baseline is known, browsers offer more (the one table)
     tap_receiver           a picture is handed out when the next one begins (+33 ms at 30 fps),
-                           sound after 4 packets; a lost packet is asked for once; a hole is waited for
-                           until 512 packets are there; queues and their decoder have no bound
+                           sound after 4 packets; a lost packet is asked for once; a hole is waited
+                           for until 512 packets are there; queues and decoder have no bound
     tap_reports            nobody is told which instant a time stamp belongs to
     stamp_reports          reports of a sender name the time of sending, so that a picture that was
                            worked on for longer seems to be later than its sound
