@@ -58,7 +58,8 @@ class RtmpOutput:
 
     def open(self, streams: StreamsInfo) -> None:
         """Start connecting; returns at once."""
-        task = Task(self._state.url, streams, _find_ca_file(self._state.url))
+        url = self._state.url
+        task = Task(url, streams, _find_ca_file(url), self._config.stall_ms)
         self._thread = threading.Thread(
             target=self._run, args=(task,), name="livefuse-rtmp", daemon=True
         )

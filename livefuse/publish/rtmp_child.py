@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import select
 import signal
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from av.container.output import OutputContainer
     from av.stream import Stream
 
+UNACKNOWLEDGED: Final = "nothing was acknowledged"
 CONNECTED: Final = "connected"
 SENT: Final = "sent"
 FAILED: Final = "failed"
@@ -39,16 +41,22 @@ _PIPE_BYTES: Final = 1 << 16
 # About a second of a usual stream: the kernel's own would hide a stall for many seconds.
 _SEND_BUFFER_BYTES: Final = 1 << 17
 _LAST_WORDS_S: Final = 0.1
+# A peer that only reads no more is seen sooner, by who waits for the buffer to empty.
+_LATER_MS: Final = 1000
 _PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG
 _FLUSH_PACKETS: Final = 0x200
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What to do. `ca_file` is for rtmps."""
+    """What to do. `ca_file` is for rtmps.
+
+    A way on which nothing is acknowledged is given up a little after `stall_ms`.
+    """
 
     url: str
     streams: StreamsInfo
     ca_file: str = ""
+    stall_ms: int = 0
 
 
 class _Connection:
@@ -68,7 +76,7 @@ class _Connection:
         self._container.flags |= _FLUSH_PACKETS
         self._stream: Stream = self._container.add_data_stream()
         self._container.start_encoding()
-        _watch_hangup(_tune_sockets())
+        _watch_hangup(_tune_sockets(task.stall_ms))
         self._put(self._writer.build_header())
 
     def write(self, packet: Packet) -> None:
@@ -102,14 +110,22 @@ def _escape(text: str, special: str) -> str:
     return "".join(f"\\{c}" if c in special else c for c in text)
 
 
-def _tune_sockets() -> list[int]:
-    """Bound what the kernel keeps of our connections: late packets are dropped, not sent late."""
+def _tune_sockets(stall_ms: int) -> list[int]:
+    """Bound what the kernel keeps of our connections: late packets are dropped, not sent late.
+
+    A stream of few bits would fill it slowly: so the kernel also gives up a way on which nothing
+    is acknowledged.
+    """
     fds: list[int] = []
     for fd in range(3, 64):
         with contextlib.suppress(OSError):
             if stat.S_ISSOCK(os.fstat(fd).st_mode):
                 with socket.socket(fileno=os.dup(fd)) as sock:
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+                    if stall_ms and hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
+                        sock.setsockopt(
+                            socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stall_ms + _LATER_MS
+                        )
                 fds.append(fd)
     return fds
 
@@ -121,13 +137,23 @@ def _watch_hangup(fds: list[int]) -> None:
         poll = select.poll()
         for fd in fds:
             poll.register(fd, select.POLLRDHUP)
-        poll.poll()
+        ready = poll.poll()
+        if any(_get_error(fd) == errno.ETIMEDOUT for fd, _ in ready):
+            _tell(f"{FAILED} TimeoutError {UNACKNOWLEDGED}")
+            os._exit(1)
         # What the server said last is read by the next write; leave it the time.
         time.sleep(_LAST_WORDS_S)
         _tell(f"{FAILED} ConnectionResetError hung up")
         os._exit(1)
 
     threading.Thread(target=watch, name="livefuse-hangup", daemon=True).start()
+
+
+def _get_error(fd: int) -> int:
+    """Return the error of a socket (errno), which is then forgotten."""
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(fd)) as sock:
+        return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    return 0
 
 
 def _die_with_parent() -> None:

@@ -37,8 +37,15 @@ class _Rule(NamedTuple):
 _KEY_HINT: Final = (
     "check the application and the stream key, and that nobody else publishes with them"
 )
+_WAY_HINT: Final = "check the server and the way to it"
 # The first that matches decides. {0} is the pattern's first group.
 _RULES: Final = (
+    _Rule(
+        r"nothing was acknowledged",
+        PublishStalledError,
+        "the server, or the way to it, acknowledges nothing any more",
+        _WAY_HINT,
+    ),
     _Rule(
         r"failed to resolve hostname|name or service not known",
         PublishConnectError,
@@ -91,7 +98,8 @@ def explain_failure(url: str, said: list[str], *, was_connected: bool, lived_ns:
         if found is not None:
             groups = [redact_text(group or "", (url,)) for group in found.groups()]
             sentence = rule.sentence.format(*groups)
-            return Failure("refused", _build(rule.kind, url, sentence, rule.hint))
+            state: OutputState = "stalled" if rule.kind is PublishStalledError else "refused"
+            return Failure(state, _build(rule.kind, url, sentence, rule.hint))
     if not was_connected or lived_ns < _EARLY_NS:
         sentence = "the server closed the connection instead of taking the stream"
         return Failure("refused", _build(PublishRejectedError, url, sentence, _KEY_HINT))
@@ -110,7 +118,7 @@ def explain_stall(url: str, after_ms: int, *, was_connected: bool) -> Failure:
             PublishStalledError if was_connected else PublishConnectError,
             url,
             f"the server {sentence} (for {after_ms / 1000:g} s)",
-            "check the server and the way to it",
+            _WAY_HINT,
         ),
     )
 

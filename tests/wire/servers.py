@@ -103,6 +103,30 @@ def answers(port: int) -> bool:
         return False
 
 
+class BlackHole:
+    """A port that answers nothing at all, as one behind a firewall that drops what comes.
+
+    Its queue of connections is full and nobody takes from it: the system ignores all that follow.
+    """
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server((HOST, 0), backlog=0)
+        self.port = int(self._listener.getsockname()[1])
+        self._queued: list[socket.socket] = []
+
+    def __enter__(self) -> Self:
+        for _ in range(4):
+            sock = socket.socket()
+            sock.setblocking(False)
+            sock.connect_ex((HOST, self.port))
+            self._queued.append(sock)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for sock in (*self._queued, self._listener):
+            sock.close()
+
+
 class ChildServer:
     """A child process with a port and a log. Subclasses say how it is called."""
 
@@ -191,6 +215,7 @@ rtmp {{
     application live {{
       live on; wait_key off; interleave on; drop_idle_publisher {idle_s}s;
       {record}
+      on_publish http://{host}:{http_port}/gate;
       allow publish 127.0.0.1; deny publish all;
     }}
   }}
@@ -199,7 +224,8 @@ http {{
   access_log off;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
   fastcgi_temp_path {folder}/fcgi; uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-  server {{ listen {host}:{http_port}; location /stat {{ rtmp_stat all; }} }}
+  server {{ listen {host}:{http_port}; location /stat {{ rtmp_stat all; }}
+    location /gate {{ if (-f {folder}/closed) {{ return 403; }} return 204; }} }}
 }}
 """
 
@@ -209,6 +235,7 @@ class NginxRtmp(ChildServer):
 
     With `is_recording` every published stream is also written, as the server got it, to
     `recording_path(key)`. `idle_s`: after that long without data a publisher is thrown out.
+    While `closed_names` is there no name is given out, as while an old session lingers.
     """
 
     def __init__(self, *, is_recording: bool = False, idle_s: int = 10) -> None:
@@ -217,6 +244,7 @@ class NginxRtmp(ChildServer):
         self.http_port = find_free_port()
         self._is_recording = is_recording
         self._idle_s = idle_s
+        self.closed_names = self.folder / "closed"
 
     def url(self, key: str = "stream") -> str:
         """Return the URL to push to or read from."""

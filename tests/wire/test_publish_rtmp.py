@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from livefuse.publish.base import Output
 
 pytestmark = pytest.mark.wire
-QUICK = RtmpConfig(stall_ms=800, connect_timeout_ms=1500, backoff_min_ms=100, backoff_max_ms=400)
+QUICK = RtmpConfig(stall_ms=800, connect_timeout_ms=3000, backoff_min_ms=100, backoff_max_ms=400)
 SECRET = "geheimer-schluessel"
 
 

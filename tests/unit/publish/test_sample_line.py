@@ -22,18 +22,18 @@ def find_click(units, threshold=0.5):
     return places
 
 
-@pytest.mark.parametrize("drift", [-100e-6, 0.0, 200e-6])
+@pytest.mark.parametrize("drift", [-100e-6, 200e-6])
 def test_after_half_an_hour_a_clap_is_where_it_belongs(drift):
     """(C51) A microphone's clock runs by `drift` apart from the stamps', which jitter by 10 ms."""
     line = SampleLine(RATE, 1)
     rng = random.Random(7)
-    silence, clap = np.zeros((1, PIECE), np.float32), np.zeros((1, PIECE), np.float32)
+    silence, clap = np.zeros((2, 1, RATE // 25), np.float32)
     clap[0, 0] = 1.0
     worst_ms, wanted, last = 0.0, 0.0, -1
-    for index in range(30 * 60 * 50):
-        true_s = index / 50 * (1 + drift)
+    for index in range(30 * 60 * 25):
+        true_s = index / 25 * (1 + drift)
         stamp = round((true_s + rng.uniform(-0.01, 0.01)) * RATE)
-        is_clap = index % 500 == 0
+        is_clap = index % 250 == 0
         units = line.place(clap if is_clap else silence, max(stamp, 0))
         assert all(start > last - UNIT_SAMPLES for start, _ in units)
         last = units[-1].start if units else last

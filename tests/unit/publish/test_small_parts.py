@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from livefuse.clock import NS_PER_MS, ManualClock
 from livefuse.errors import PublishConnectError, PublishRejectedError, PublishStalledError
 from livefuse.publish.backoff import Backoff
 from livefuse.publish.keyframes import KeyframeRequests
+from livefuse.publish.rtmp_child import UNACKNOWLEDGED, _tune_sockets
 from livefuse.publish.rtmp_failure import explain_failure, explain_stall
 from livefuse.publish.timeline import Timeline
 
@@ -109,3 +112,19 @@ def test_places_on_the_line_strictly_increase(stamps, unit):
     placed = [p for stamp in stamps if (p := timeline.place("video", stamp)) is not None]
     assert placed == sorted(set(placed))
     assert len(placed) == sum(stamp >= 0 for stamp in stamps)
+
+
+def test_a_way_that_acknowledges_nothing_is_a_stall():
+    """What the kernel gives up on, after a pulled cable say, comes as the child's own words."""
+    said = [f"TimeoutError {UNACKNOWLEDGED}"]
+    state, error = explain_failure(URL, said, was_connected=True, lived_ns=10**10)
+    assert (state, type(error)) == ("stalled", PublishStalledError)
+    assert "acknowledges nothing" in str(error)
+
+
+def test_sockets_of_a_child_are_bounded_in_bytes_and_time():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sock:
+        sock.connect(server.getsockname())
+        assert sock.fileno() in _tune_sockets(2000)
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 3000
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) <= 1 << 18
