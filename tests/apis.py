@@ -84,6 +84,7 @@ class RunningApi:
         """Wait until the job has shown so many more frames; return its status."""
         deadline = time.monotonic() + timeout_s
         first: int | None = None
+        status: dict[str, Any] = {}
         while time.monotonic() < deadline:
             status = self.ask("GET", f"/v1/jobs/{job}/status").value
             first = status["frames_out"] if first is None else first

@@ -130,14 +130,16 @@ class JobManager:
         job = self.get(job_id).job
         return job is None or job.stop(timeout_s)
 
-    def get_status(self, job_id: str) -> Statistics | None:
-        """Return the figures of now; None before it was started.
+    def get_status(self, job_id: str) -> Statistics:
+        """Return the figures of now, or of the end.
 
         Raises:
-            JobNotFoundError: there is no such job.
+            JobNotFoundError, JobError: no such job, or it was never started.
         """
         job = self.get(job_id).job
-        return job.statistics() if job is not None else None
+        if job is None:
+            raise JobError(f"the job {job_id} has not been started", hint="start it first")
+        return job.statistics()
 
     def list_jobs(self) -> list[str]:
         """Return the ids, the oldest first."""

@@ -200,7 +200,7 @@ def test_events_come_a_few_times_a_second_and_end_with_the_job(api):
     started = time.monotonic()
     with urllib.request.urlopen(url, timeout=20) as events:
         assert events.headers["Content-Type"].startswith("text/event-stream")
-        seen = 0
+        seen, took_s = 0, 0.0
         kinds = set()
         for line in events:
             if line.startswith(b"event: "):

@@ -10,7 +10,7 @@ from livefuse.control.api.body import answer, read_json
 from livefuse.control.api.context import get_api
 from livefuse.control.api.problems import NO_STORE
 from livefuse.control.api.views import JobList, JobView, Links, NewJob, Spec, SpecView
-from livefuse.errors import ConfigError, JobError
+from livefuse.errors import ConfigError
 from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
@@ -85,10 +85,7 @@ async def delete_job(request: web.Request) -> web.Response:
 
 async def show_status(request: web.Request) -> web.Response:
     """Return the figures of a job that was started."""
-    managed = get_api(request).get_managed(request)
-    if managed.job is None:
-        raise JobError(f"the job {managed.job_id} has not been started", hint="start it first")
-    return answer(managed.job.statistics())
+    return answer(get_api(request).manager.get_status(request.match_info["id"]))
 
 
 def create_job_view(managed: ManagedJob) -> JobView:

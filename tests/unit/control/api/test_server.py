@@ -110,6 +110,9 @@ class FakeManager:
             raise JobNotFoundError(f"there is no job {job_id!r}")
         return self.managed[job_id]
 
+    def get_status(self, job_id):
+        return self.get(job_id).job.statistics()
+
     def get_running(self, job_id):
         return self.get(job_id).job
 
