@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from livefuse.config import Config
     from livefuse.pipeline.steps import Pipeline
+    from livefuse.ring import RingMode
 
 FPS = 30
 FRAME_NS = NS_PER_S // FPS
@@ -160,17 +161,19 @@ class IdleEnhancer:
         pass
 
 
-def run_in_virtual_time(begin_s: float, end_s: float, seconds: float) -> Seen:
-    """Run a live job for `seconds`, enhance dear from `begin_s` to `end_s`; tell what happened."""
+def run_in_virtual_time(
+    begin_s: float, end_s: float, seconds: float, mode: RingMode = "live"
+) -> Seen:
+    """Run a job for `seconds`, enhance dear from `begin_s` to `end_s`; tell what happened."""
     config = load_config(settings=("http.enabled=false", "enhance.amount=1.0"))
     costs = _Costs(begin_s, end_s)
     clock = costs.clock = VirtualClock(costs)
     seen = Seen()
     telemetry = Telemetry(clock, RungJournal(seen, lambda: clock.now_ns() / NS_PER_S))
     pipeline = _create_pipeline(config, clock)
-    media = MediaInfo(64, 64, float(FPS), Colour(), None, is_live=True)
+    media = MediaInfo(64, 64, float(FPS), Colour(), None, is_live=mode == "live")
     fanout = FanOut.create((), config, clock, lambda: None, lossless=True)
-    stages = Stages(config, media, "live", telemetry, fanout, "overload")
+    stages = Stages(config, media, mode, telemetry, fanout, "overload")
     fanout.open(stages.streams)
     token = TokenCell(create_token(OPERATIONS, now_epoch_s=clock.epoch_s()))
     clock.start("camera", partial(_feed, stages, clock, seen, seconds))
@@ -182,8 +185,8 @@ def run_in_virtual_time(begin_s: float, end_s: float, seconds: float) -> Seen:
         clock.stop()
         pipeline.close()
         fanout.close(1.0)
-    assert stages.load is not None
-    seen.statistics = {**stages.load.describe(), "dropped": telemetry.dropped()}
+    load = stages.load.describe() if stages.load is not None else {}
+    seen.statistics = {**load, "dropped": telemetry.dropped(), "counts": telemetry.counts()}
     return seen
 
 

@@ -12,10 +12,8 @@ if TYPE_CHECKING:
 SPARED: Final = "_spared"
 """Ends the name of a stage's figure for when it did less than its whole work."""
 _SMOOTHING: Final = 0.15
-# A sample counts at most as twice the average, the next one that exceeds it as four times that ...
-_OUTLIER: Final = 2.0
-_BELIEF: Final = 4.0
-_MOST_OUTLIERS: Final = 5
+_OUTLIER: Final = 2.0  # a sample counts at most as twice the average ...
+_BELIEVED: Final = 3  # ... but so many that exceed it in a row are how it is now
 _DEVICE_STAGE: Final = "align"  # runs on all rungs but the last, so it tells how fast the device is
 _LEAST_MS: Final = 0.1
 
@@ -32,7 +30,7 @@ class Costs:
         self._look_every = look_every
         self._averages_ms: dict[str, float] = {}
         self._samples: dict[str, int] = {}
-        self._outliers: dict[str, int] = {}  # in a row
+        self._outliers: dict[str, list[float]] = {}  # the latest samples, all too high
 
     def note(self, rung: int, stage: str, cost_ms: float) -> None:
         """Take what `stage` cost on a frame of `rung`."""
@@ -41,17 +39,25 @@ class Costs:
         if known is None:
             self._averages_ms[stage] = cost_ms
             return
-        # One slow frame is chance; several in a row are how it is now.
-        outliers = self._outliers.get(stage, 0)
-        most_ms = _OUTLIER * _BELIEF**outliers * max(known, _LEAST_MS)
-        is_outlier = cost_ms > _OUTLIER * max(known, _LEAST_MS)
-        self._outliers[stage] = min(outliers + 1, _MOST_OUTLIERS) if is_outlier else 0
-        capped = min(cost_ms, most_ms)
-        # The first samples count alike: a single slow one must not speak for all.
-        new = known + max(_SMOOTHING, 1 / count) * (capped - known)
+        new = self._weigh(stage, known, cost_ms, count)
         if stage == _DEVICE_STAGE:
             self._follow_device(rung, new / max(known, _LEAST_MS))
         self._averages_ms[stage] = new
+
+    def _weigh(self, stage: str, known: float, cost_ms: float, count: int) -> float:
+        """Return the new average."""
+        most_ms = _OUTLIER * max(known, _LEAST_MS)
+        row = self._outliers.setdefault(stage, [])
+        if cost_ms <= most_ms:
+            row.clear()
+        else:
+            row.append(cost_ms)
+            if len(row) >= _BELIEVED:
+                least_ms = min(row)
+                row.clear()
+                return least_ms
+        # The first samples count alike: a single slow one must not speak for all.
+        return known + max(_SMOOTHING, 1 / count) * (min(cost_ms, most_ms) - known)
 
     def replace(self, stage: str, cost_ms: float) -> None:
         """Take `cost_ms` for what `stage` costs, whatever was thought before."""

@@ -33,3 +33,14 @@ def test_without_a_load_nothing_is_spared():
 def test_the_same_load_gives_the_same_decisions():
     one, other = (run_in_virtual_time(2.0, 5.0, 9.0) for _ in range(2))
     assert one == other
+
+
+def test_a_live_job_drops_and_tells_and_one_for_every_frame_never_does():
+    """C11: the same overload; a file's frames wait for one another instead."""
+    live = run_in_virtual_time(0.0, 3.0, 6.0)
+    whole = run_in_virtual_time(0.0, 3.0, 6.0, mode="every_frame")
+    assert live.statistics["dropped"]["pipeline_busy"] > 0
+    assert len(live.shown_s) == 180 - sum(live.statistics["dropped"].values())
+    assert whole.statistics["dropped"] == {}
+    assert len(whole.shown_s) == 180
+    assert whole.rungs == []
