@@ -21,6 +21,7 @@ def make_statistics(**changes):
     fields = {
         "job": "main",
         "state": "live",
+        "health": "ONLINE",
         "source": "test:",
         "seconds": 10.0,
         "frames_in": 300,

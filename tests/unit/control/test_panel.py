@@ -145,3 +145,13 @@ def test_each_step_has_its_p50_and_p95_and_the_bottleneck_is_named():
     line = format_line(make_statistics())
     assert "30.0 fps in, 29.7 out | added latency p50 8.0 p95 12.5 ms" in line
     assert "detect costs most" in line
+
+
+def test_health_is_told_with_its_reason_and_what_was_made_anew():
+    stats = make_statistics(
+        health="DEGRADED_INPUT", health_reason="the input is lost", restarts={"pipeline_hung": 2}
+    )
+    assert "DEGRADED_INPUT: the input is lost" in format_line(stats)
+    panel = draw(stats)
+    assert "DEGRADED_INPUT: the input is lost" in panel
+    assert "pipeline_hung 2" in panel

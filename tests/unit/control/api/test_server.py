@@ -159,7 +159,7 @@ def test_status_metrics_and_page():
 
 
 @pytest.mark.parametrize(
-    "jobs", [{}, {"main": FakeJob(state="connecting")}, {"main": FakeJob(frames_out=0)}]
+    "jobs", [{}, {"main": FakeJob(health="LOADING")}, {"main": FakeJob(frames_out=0)}]
 )
 def test_readiness_waits_for_a_live_job(jobs):
     async def use(_server, http, _jobs):
