@@ -18,6 +18,8 @@ from livefuse.builder import Builder
 from livefuse.crew import Crew, start_stage
 from livefuse.errors import JobError, LivefuseError
 from livefuse.intake import Entrance
+from livefuse.machine import read_rss_bytes
+from livefuse.memory import MemoryCap, trim_heap
 from livefuse.publish.fanout import FanOut
 from livefuse.redact import redact_text
 from livefuse.report import Report
@@ -27,12 +29,13 @@ from livefuse.token import Token, TokenCell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from livefuse.clock import Clock
     from livefuse.config import Config
     from livefuse.ingest.base import MediaInfo
     from livefuse.ingest.whip import WhipIngest
-    from livefuse.loading import Loading
+    from livefuse.memory import Verdict as MemoryVerdict
     from livefuse.pipeline.steps import Pipeline
     from livefuse.publish.base import OutputStatus
     from livefuse.publish.flv import LiveStream
@@ -82,6 +85,7 @@ class Job:
             spec, config, self.token, self._entrance, self._crew, create_pipeline
         )
         self._builder.forget_networks = forget_networks
+        self._memory = MemoryCap(config.pipeline.memory_limit_mb << 20, read_rss_bytes)
         lossless = self.mode == "every_frame"
         self._fanout = FanOut.create(
             spec.targets, config, clock, self._request_keyframe, lossless=lossless
@@ -127,6 +131,10 @@ class Job:
     def statistics(self) -> Statistics:
         """Return the figures of now."""
         return self._report.collect(self.state, self.error, self.token.get())
+
+    def write_recording(self, path: Path | None = None) -> Path:
+        """Write what is kept of the input, as `Builder.write_recording`."""
+        return self._builder.write_recording(path)
 
     def list_outputs(self) -> list[tuple[str, OutputStatus]]:
         """Return the id and state of each output, in the order in which they came."""
@@ -180,17 +188,18 @@ class Job:
 
     def _supervise(self) -> None:
         try:
-            loading = self._builder.start_loading()
             patience_ms = self._config.pipeline.loading_patience_ms
-            loading.wait_prepared(patience_ms if self.mode == "live" else None)
+            # Not kept here: a pipeline that is thrown away must not live on in this frame.
+            self._builder.start_loading().wait_prepared(
+                patience_ms if self.mode == "live" else None
+            )
             self._builder.start_ingest(self._wake_supervisor)
             self._entrance.has_media.wait()
             media = self._entrance.media
             if media is not None and self._is_wanted():
-                self._open(media, loading)
-                while not self._over.wait(_LOOK_S if self.mode == "live" else None):
-                    self._crew.look()
-                    self._report.tell_health(self.state, self.error)
+                self._open(media)
+                while not self._over.wait(_LOOK_S):
+                    self._look()
         except LivefuseError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - told before the end is: else it looks like success
@@ -199,8 +208,11 @@ class Job:
         finally:
             self._close()
 
-    def _open(self, media: MediaInfo, loading: Loading) -> None:
+    def _open(self, media: MediaInfo) -> None:
         """Bring up what stands behind the input and start the stages."""
+        loading = self._builder.loading
+        if loading is None:
+            return
         loading.set_size(media.width, media.height)
         is_live = self.mode == "live" and media.is_live
         loading.wait(self._config.pipeline.loading_patience_ms if is_live else None)
@@ -219,6 +231,33 @@ class Job:
         self._has_started.set()
         self._builder.start_loops(stages, stages.list_loops(loading.pipeline, self.token))
 
+    def _look(self) -> None:
+        """See how all is, about four times a second, and have made anew what is broken."""
+        if self._crew.renewals:
+            self._crew.look()
+        verdict = self._memory.look(self._clock.now_ns())
+        if verdict is not None:
+            self._heed_memory(verdict)
+        self._report.tell_health(self.state, self.error)
+
+    def _heed_memory(self, verdict: MemoryVerdict) -> None:
+        memory, stages = self._memory, self._entrance.stages
+        if stages is not None and stages.load is not None:
+            pressures = () if verdict == "enough" else ("memory_constrained",)
+            stages.load.note_pressure("memory_limit", pressures)
+        if verdict in ("over", "lost"):
+            held, limit = memory.held_bytes >> 20, memory.limit_bytes >> 20
+            error = JobError(
+                f"the process holds {held} MB of memory, more than the {limit} MB it may",
+                hint="raise pipeline.memory_limit_mb, or ask for less",
+            )
+            if verdict == "over" and self._crew.renewals:
+                self._crew.renew("pipeline", "memory", error)
+            else:
+                self._fail(error)
+        if memory.is_recovering:
+            trim_heap()
+
     def _close(self) -> None:
         """Take everything down from the input on, each stage finishing what it has."""
         self.state = "stopping" if self.error is None else self.state
@@ -233,6 +272,7 @@ class Job:
             stages.end_treatment()
         self._crew.join(is_patient=self._is_patient)
         self._fanout.close(_FINISH_S if self._is_patient() else _JOIN_S)
+        self._builder.end("failed" if self.error is not None else "")
         self.state = "stopped" if self.error is None else "failed"
         self._has_started.set()
         self._finished.set()

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from livefuse.telemetry import Distribution, Statistics, Telemetry
 
 OUTPUT_STATES: Final = ("connecting", "live", "stalled", "refused", "closed")
+HEALTHS: Final = (
+    "LOADING", "ONLINE", "DEGRADED_INPUT", "DEGRADED_INFERENCE", "ERROR", "STOPPED",
+)  # fmt: skip
 _BOUNDS_MS: Final = (5.0, 10.0, 20.0, 30.0, 40.0, 60.0, 80.0, 120.0, 200.0, 500.0, 1000.0)
 
 
@@ -52,9 +55,35 @@ class _JobCollector(Collector):
             for name, step in telemetry.steps.copy().items():
                 _add_histogram(steps, [job, name], step)
         yield from (frames, drops, fps, latency, steps)
+        yield from _collect_health([stats for stats, _ in jobs])
         yield from _collect_outputs([stats for stats, _ in jobs])
         yield from _collect_networks([stats for stats, _ in jobs])
         yield from _collect_load([stats for stats, _ in jobs])
+
+
+def _collect_health(jobs: list[Statistics]) -> Iterator[Metric]:
+    health = GaugeMetricFamily(
+        "livefuse_job_health", "1 for the word that it is in", labels=["job", "health"]
+    )
+    age = GaugeMetricFamily(
+        "livefuse_input_age_seconds", "Since the last picture came", labels=["job", "state"]
+    )
+    restarts = CounterMetricFamily(
+        "livefuse_restarts", "Parts of a job that were made anew", labels=["job", "part", "reason"]
+    )
+    threads = CounterMetricFamily(
+        "livefuse_abandoned_threads", "Threads that hung and were left behind", labels=["job"]
+    )
+    for stats in jobs:
+        for name in HEALTHS:
+            health.add_metric([stats.job, name], float(stats.health == name))
+        if (age_ms := stats.input.get("age_ms")) is not None:
+            age.add_metric([stats.job, stats.input["state"]], age_ms / 1e3)
+        for name, amount in stats.restarts.items():
+            part, _, reason = name.partition("_")
+            restarts.add_metric([stats.job, part, reason], amount)
+        threads.add_metric([stats.job], stats.counts.get("abandoned_threads", 0))
+    yield from (health, age, restarts, threads)
 
 
 def _collect_outputs(jobs: list[Statistics]) -> Iterator[Metric]:

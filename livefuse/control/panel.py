@@ -118,6 +118,7 @@ def format_line(stats: Statistics) -> str:
     live = sum(bool(output.get("connected")) for output in stats.outputs)
     parts = [
         f"{stats.seconds:.0f} s {stats.state}",
+        f"{stats.health}: {stats.health_reason}" if stats.health_reason else "",
         f"{stats.fps_in:.1f} fps in, {stats.fps_out:.1f} out",
         f"added latency {_times(stats.latency_recent)}",
         f"dropped {sum(stats.dropped.values())}",
@@ -159,6 +160,10 @@ def draw_panel(stats: Statistics, watch: list[str]) -> RenderableType:
 
 def _draw_figures(stats: Statistics) -> Table:
     table = _table()
+    if stats.health:
+        table.add_row("health", ": ".join(filter(None, (stats.health, stats.health_reason))))
+    if stats.restarts:
+        table.add_row("made anew", ", ".join(f"{k} {n}" for k, n in stats.restarts.items()))
     table.add_row("rate", f"{stats.fps_in:.1f} fps in, {stats.fps_out:.1f} fps out")
     table.add_row("added latency", f"{_times(stats.latency_recent)}, all {_times(stats.latency)}")
     table.add_row("frames", f"{stats.frames_in} in, {stats.frames_out} out")

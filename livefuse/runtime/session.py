@@ -112,6 +112,11 @@ class SessionCache:
             self.created += 1
             return network
 
+    def forget(self) -> None:
+        """Let go of all networks: who has one keeps it, the next `get` loads anew. Any thread."""
+        # One reference, no lock: whoever has that may hang in a load.
+        self._networks = {}
+
     def _list_plans(self, threads: int) -> list[Plan]:
         return [
             Plan(provider, threads, choose_precision(self._config.precision, provider))

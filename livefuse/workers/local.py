@@ -36,9 +36,14 @@ LOADING_COVERS: Final[dict[str, Callable[[Frame], None]]] = {
     "pass": cover_frame,
 }
 
+_ENDED_KEPT: Final = 16
+
 
 class Worker:
-    """Runs jobs. Its methods may be called from any thread; `add_job` reads model files."""
+    """Runs jobs. Its methods may be called from any thread; `add_job` reads model files.
+
+    The last 16 that have ended stay in `jobs`, for their figures.
+    """
 
     def __init__(self, config: Config, clock: Clock) -> None:
         self.config = config
@@ -55,6 +60,7 @@ class Worker:
         Raises:
             LivefuseError: the spec cannot be used; nothing was opened.
         """
+        self._release_ended()
         if job_id in self.jobs:
             raise JobError(f"there is a job {job_id!r} already", hint="choose another id")
 
@@ -62,13 +68,20 @@ class Worker:
         if spec.operations:
             self._get_sessions(config.models).check_device()
         create_pipeline = partial(self.create_pipeline, config=config)
-        job = Job(job_id, spec, config, self.clock, create_pipeline)
+        forget = self._get_sessions(config.models).forget
+        job = Job(job_id, spec, config, self.clock, create_pipeline, forget)
         self.jobs[job_id] = job
         return job
 
     def release_job(self, job_id: str) -> None:
         """Forget a job that is over or was never started; its figures go with it."""
         self.jobs.pop(job_id, None)
+
+    def _release_ended(self) -> None:
+        """Forget the jobs that have ended, but for the last few, whose figures may be asked for."""
+        ended = [job_id for job_id, job in list(self.jobs.items()) if job.wait(0)]
+        for job_id in ended[: max(len(ended) - _ENDED_KEPT, 0)]:
+            self.release_job(job_id)
 
     def check_face(self, face_id: str) -> None:
         """Refuse a face that may not be shown, before anything is made of it.

@@ -6,7 +6,8 @@ import msgspec
 
 from livefuse.clock import ManualClock
 from livefuse.config import ModelsConfig
-from livefuse.metrics import OUTPUT_STATES, create_metrics, render_metrics
+from livefuse.health import Health
+from livefuse.metrics import HEALTHS, OUTPUT_STATES, create_metrics, render_metrics
 from livefuse.publish.base import OutputState
 from livefuse.runtime.session import SessionCache
 from livefuse.telemetry import Telemetry
@@ -87,3 +88,19 @@ def test_what_is_spared_is_a_metric():
     ):
         assert line in text
     assert "livefuse_rung{" not in scrape()
+
+
+def test_health_and_what_was_made_anew_are_metrics():
+    text = scrape(
+        health="DEGRADED_INPUT",
+        input={"state": "lost", "age_ms": 2500},
+        restarts={"pipeline_hung": 2, "decode_died": 1},
+        counts={"abandoned_threads": 2},
+    )
+    for health in get_args(Health):
+        line = f'livefuse_job_health{{health="{health}",job="main"}}'
+        assert f"{line} {float(health == 'DEGRADED_INPUT')}" in text
+    assert 'livefuse_input_age_seconds{job="main",state="lost"} 2.5' in text
+    assert 'livefuse_restarts_total{job="main",part="pipeline",reason="hung"} 2.0' in text
+    assert 'livefuse_abandoned_threads_total{job="main"} 2.0' in text
+    assert get_args(Health) == HEALTHS
