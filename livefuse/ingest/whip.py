@@ -184,7 +184,12 @@ class WhipIngest:
 
         def prepare(transceiver: Transceiver) -> None:
             kind: Kind = "video" if transceiver.kind == "video" else "audio"
-            tap = patches.tap_receiver(transceiver.receiver, _UnitSink(feed, kind), feed.now_ms)
+            tap = patches.tap_receiver(
+                transceiver.receiver,
+                _UnitSink(feed, kind),
+                feed.now_ms,
+                self._webrtc.max_kbps * 1000,
+            )
             patches.tap_reports(
                 transceiver.receiver,
                 lambda ntp, timestamp: feed.on_report(kind, ntp, timestamp),

@@ -7,6 +7,7 @@ The path of a packet through the files; ingest/whip.py and publish/whep.py stand
     peer.py             one connection: offer -> answer, candidates, its end
     loop.py             the one event loop on which all peers of this process live
     jitter.py           RTP packets -> whole pictures, at once; what to ask for again
+    bandwidth.py        how fast a publisher may send
     sync.py             sound and pictures of one sender on one line
     sending.py          coded units -> RTP of one viewer; payload.py cuts them once for all viewers
     patches.py          what aiortc 1.16 does wrong, and only that

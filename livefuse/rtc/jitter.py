@@ -140,9 +140,13 @@ class UnitBuffer:
 
 
 class LossTracker:
-    """Which packets to ask for again (RFC 4585, generic NACK): each until it comes."""
+    """Which packets to ask for again (RFC 4585, generic NACK): each until it comes.
+
+    `received` counts packets, `lost` those that did not come at first.
+    """
 
     def __init__(self) -> None:
+        self.received = self.lost = 0
         self._unwrapper = Unwrapper()
         self._highest: int | None = None
         self._asked: dict[int, tuple[float, int]] = {}  # when last, how often
@@ -150,12 +154,14 @@ class LossTracker:
     def note(self, sequence: int, now_ms: float) -> list[int]:
         """Take the number of a packet that came; return the 16-bit numbers to ask for now."""
         number = self._unwrapper.unwrap(sequence)
+        self.received += 1
         if self._highest is None or number - self._highest > MAX_MISSING:
             self._asked.clear()
             self._highest = number
             return []
         for missing in range(self._highest + 1, number):
             self._asked[missing] = (0.0, 0)
+            self.lost += 1
         self._highest = max(self._highest, number)
         self._asked.pop(number, None)
         return self._list_due(now_ms) if self._asked else []

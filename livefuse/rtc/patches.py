@@ -6,7 +6,8 @@ and so tells when a work-around is no longer needed. All run on the peers' loop.
     add_h264_profiles      only baseline is known, browsers offer more (the one table)
     tap_receiver           a picture is handed out when the next one begins (+33 ms at 30 fps),
                            sound after 4 packets; a lost packet is asked for once; a hole is waited
-                           for until 512 packets are there; queues and decoder have no bound
+                           for until 512 packets are there; queues and decoder have no bound; the
+                           sender is slowed down whenever this process pauses
     tap_reports            nobody is told which instant a time stamp belongs to
     stamp_reports          reports of a sender name the time of sending, so that a picture that was
                            worked on for longer seems to be later than its sound
@@ -27,6 +28,7 @@ from aiortc import codecs
 from aiortc.rtcrtpparameters import RTCRtcpFeedback, RTCRtpCodecParameters
 from aiortc.rtp import RtcpSrPacket
 
+from livefuse.rtc.bandwidth import LossBandwidth
 from livefuse.rtc.jitter import LossTracker, Piece, UnitBuffer
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 MAX_DATAGRAMS: Final = 2048
 _PROFILES: Final = ("4d001f", "64001f", "640c1f")
 _FIRST_FREE_PAYLOAD_TYPE: Final = 110
+_MAX_SSRCS: Final = 4
 _LOOPBACK: Final = "127.0.0.1"
 _RECEIVER: Final = "_RTCRtpReceiver__"
 _SENDER: Final = "_RTCRtpSender__"
@@ -98,8 +101,13 @@ def add_h264_profiles() -> None:
         number += 2
 
 
-def tap_receiver(receiver: RTCRtpReceiver, sink: UnitSink, now_ms: Callable[[], float]) -> _Tap:
-    """Have `receiver` give its coded units to `sink`, whole and at once, and decode nothing."""
+def tap_receiver(
+    receiver: RTCRtpReceiver, sink: UnitSink, now_ms: Callable[[], float], max_bps: int
+) -> _Tap:
+    """Have `receiver` give its coded units to `sink`, whole and at once, and decode nothing.
+
+    Pictures may be sent at `max_bps` at most.
+    """
     is_video = _get(receiver, _RECEIVER, "kind") == "video"
     known = _get(receiver, _RECEIVER, "codecs")
     tap = _Tap(receiver, sink)
@@ -108,7 +116,10 @@ def tap_receiver(receiver: RTCRtpReceiver, sink: UnitSink, now_ms: Callable[[], 
     )
     _swap(receiver, _RECEIVER, "decoder_queue", _IdleQueue(sink.on_end))
     if is_video:
-        _swap(receiver, _RECEIVER, "nack_generator", _Nacks(now_ms))
+        tracker = LossTracker()
+        _swap(receiver, _RECEIVER, "nack_generator", _Nacks(now_ms, tracker))
+        estimator = _Estimator(LossBandwidth(max_bps), tracker)
+        _swap(receiver, _RECEIVER, "remote_bitrate_estimator", estimator)
     return tap
 
 
@@ -226,14 +237,37 @@ class _Buffer:
 class _Nacks:
     """Stands for aiortc's generator of negative acknowledgements."""
 
-    def __init__(self, now_ms: Callable[[], float]) -> None:
+    def __init__(self, now_ms: Callable[[], float], tracker: LossTracker) -> None:
         self._now_ms = now_ms
-        self._tracker = LossTracker()
+        self._tracker = tracker
         self.missing: list[int] = []
 
     def add(self, packet: RtpPacket) -> bool:
         self.missing = self._tracker.note(packet.sequence_number, self._now_ms())
         return bool(self.missing)
+
+
+class _Estimator:
+    """Stands for aiortc's estimator of bandwidth by delay."""
+
+    def __init__(self, bandwidth: LossBandwidth, tracker: LossTracker) -> None:
+        self._bandwidth = bandwidth
+        self._tracker = tracker
+        self._ssrcs: dict[int, None] = {}
+
+    def add(
+        self,
+        *,
+        arrival_time_ms: int,
+        ssrc: int,
+        abs_send_time: int,  # noqa: ARG002 - what an estimate by delay would need
+        payload_size: int,  # noqa: ARG002 - as above
+    ) -> tuple[int, list[int]] | None:
+        if len(self._ssrcs) < _MAX_SSRCS:
+            self._ssrcs[ssrc] = None
+        tracker = self._tracker
+        limit = self._bandwidth.update(tracker.received, tracker.lost, arrival_time_ms)
+        return None if limit is None else (limit, list(self._ssrcs))
 
 
 class _IdleQueue:

@@ -13,6 +13,7 @@ import ifaddr
 import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpSender, codecs
 from aiortc.jitterbuffer import JitterBuffer
+from aiortc.rate import RemoteBitrateEstimator
 from aiortc.rtcrtpreceiver import NackGenerator, RemoteStreamTrack
 from aiortc.rtp import RtcpSenderInfo, RtcpSrPacket, RtpPacket
 
@@ -76,6 +77,16 @@ def test_a_lost_packet_is_asked_for_once_is_still_so():
     assert nacks.missing == {2}
 
 
+def test_a_pause_of_this_process_slows_the_sender_down_is_still_so():
+    estimator, told = RemoteBitrateEstimator(), []
+    for packet in range(600):
+        sent_ms = packet * 10
+        pause_ms = max(40 * (packet - 300), 0) if packet < 350 else 0
+        remb = estimator.add(sent_ms + pause_ms, sent_ms * 2**18 // 1000 % 2**24, 1200, 7)
+        told += [remb[0]] if remb else []
+    assert min(told[-20:]) < 1_200_000
+
+
 def test_received_frames_queue_without_a_bound_is_still_so():
     async def look(_connection):
         return RemoteStreamTrack("video")._queue.maxsize
@@ -88,13 +99,17 @@ def test_a_tapped_receiver_gives_a_picture_with_its_last_packet():
         receiver = connection.addTransceiver("video", "recvonly").receiver
         receiver._RTCRtpReceiver__codecs[97] = list_codec("video/VP8")
         sink = Sink()
-        tap = patches.tap_receiver(receiver, sink, lambda: 0.0)
+        tap = patches.tap_receiver(receiver, sink, lambda: 0.0, 5_000_000)
         buffer = receiver._RTCRtpReceiver__jitter_buffer
         assert buffer.add(make_packet(1)) == (False, None)
         assert buffer.add(make_packet(2, marker=1)) == (False, None)
         nacks = receiver._RTCRtpReceiver__nack_generator
         nacks.add(make_packet(2))
         assert nacks.add(make_packet(4))
+        estimator = receiver._RTCRtpReceiver__remote_bitrate_estimator
+        times = {"abs_send_time": 0, "payload_size": 1000, "ssrc": 7}
+        assert estimator.add(arrival_time_ms=0, **times) == (5_000_000, [7])
+        assert estimator.add(arrival_time_ms=900, **times) is None
         queue = receiver._RTCRtpReceiver__decoder_queue
         queue.put(None)
         queue.put(None)
