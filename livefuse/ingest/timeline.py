@@ -26,18 +26,19 @@ MIN_STEP: Final = 90
 JUMP: Final = TIME_BASE_HZ // 4
 """0.25 s: a larger step is a jump when it is also more than `JUMP_STEPS` usual ones."""
 JUMP_STEPS: Final = 8
-MAX_ORDER_CORRECTIONS: Final = 8
 _TRUSTED_FILE_GAP: Final = 10 * TIME_BASE_HZ
 _MAX_SKEW: Final = 2 * TIME_BASE_HZ
+_MAX_AHEAD: Final = TIME_BASE_HZ
 _DEFAULT_STEP: Final = TIME_BASE_HZ // 30
 
 
 @dataclass(slots=True)
 class _Track:
-    """One kind's place on the line. `step` is its usual distance, an average."""
+    """One kind's place on the line; `last_ticks` is its source's stamp, `step` usual distance."""
 
     offset: int | None = None
     last: int = -MIN_STEP
+    last_ticks: int | None = None
     last_arrival_ns: int = 0
     has_started: bool = False
     in_segment: bool = False
@@ -71,6 +72,7 @@ class SourceTimeline:
         self._offset = self._video.offset = self._audio.offset = None
         self._video.corrections = self._audio.corrections = 0
         self._video.in_segment = self._audio.in_segment = False
+        self._video.last_ticks = self._audio.last_ticks = None
         if step is not None:
             self._video.step = max(step, MIN_STEP)
         if stamps:
@@ -111,6 +113,7 @@ class SourceTimeline:
         else:
             place = self._place(track, other, ticks, track.offset, elapsed if self._is_live else 0)
         track.last, track.last_arrival_ns = place, arrival_ns
+        track.last_ticks = track.last_ticks if ticks is None else ticks
         track.has_started = track.in_segment = True
         return place
 
@@ -131,31 +134,39 @@ class SourceTimeline:
 
     def _place(self, track: _Track, other: _Track, ticks: int, offset: int, elapsed: int) -> int:
         delta = ticks + offset - track.last
+        if ticks == track.last_ticks:
+            return self._correct_order(track, delta, elapsed, has_advanced=False)
         limit = max(JUMP, JUMP_STEPS * track.step)
         is_jump = delta <= -JUMP or (
             delta > limit and not self._is_real_gap(delta, elapsed, track.last + delta - other.last)
         )
-        if is_jump or (delta < MIN_STEP and track.corrections >= MAX_ORDER_CORRECTIONS):
+        if is_jump:
             track.corrections = 0
             return self._reanchor(track, other, ticks, limit, elapsed)
         if delta < MIN_STEP:
-            return self._correct_order(track, delta)
+            has_advanced = track.last_ticks is not None and ticks > track.last_ticks
+            return self._correct_order(track, delta, elapsed, has_advanced=has_advanced)
         track.corrections = 0
         if delta <= limit:
-            track.step = max(track.step + (delta - track.step) // 8, MIN_STEP)
+            # A gap that was caught up with says little of what is usual.
+            usual = min(delta, 2 * track.step)
+            track.step = max(track.step + (usual - track.step) // 8, MIN_STEP)
         return track.last + delta
 
-    def _correct_order(self, track: _Track, delta: int) -> int:
+    def _correct_order(self, track: _Track, delta: int, elapsed: int, *, has_advanced: bool) -> int:
         """Go on a little behind the last stamp, so that the next right one needs no correction.
 
-        A single repetition gets half a step; a stuck source gets whole ones, which keeps the line
+        Stamps that advance behind the line are let catch up with it. A single repetition gets half
+        a step; a stuck source gets the time that passed (a file: whole steps), which keeps the line
         in real time, so that its catching up is no jump.
         """
         self._count("corrected_pts_order")
         track.corrections += 1
-        if delta > 0:
+        if delta > 0 or has_advanced:
             return track.last + MIN_STEP
-        step = track.step // 2 if track.corrections == 1 else track.step
+        step = min(elapsed, 4 * track.step) if self._is_live else track.step
+        if track.corrections == 1:
+            step = track.step // 2
         return track.last + max(step, MIN_STEP)
 
     def _is_real_gap(self, delta: int, elapsed: int, ahead_of_other: int) -> bool:
@@ -164,14 +175,20 @@ class SourceTimeline:
         return delta <= _TRUSTED_FILE_GAP or abs(ahead_of_other) <= TIME_BASE_HZ
 
     def _reanchor(self, track: _Track, other: _Track, ticks: int, limit: int, elapsed: int) -> int:
-        """Move this kind's offset: to the other kind's if that fits, else to go on from here."""
+        """Move this kind's offset: to the other kind's if that fits, else to go on from here.
+
+        The other's fits when it puts the stamp close to the last one, be it before it: this kind
+        has run ahead while its stamps were wrong, and waits until sound and pictures are in step.
+        """
         self._count("corrected_pts_jump")
-        if other.offset is not None and MIN_STEP <= ticks + other.offset - track.last <= limit:
-            track.offset = other.offset
+        shared = other.offset
+        is_apart = shared != track.offset
+        if shared is not None and is_apart and -_MAX_AHEAD < ticks + shared - track.last <= limit:
+            track.offset = shared
         else:
             step = max(track.step, min(elapsed, _TRUSTED_FILE_GAP), MIN_STEP)
             track.offset = track.last + step - ticks
-        return ticks + track.offset
+        return max(ticks + track.offset, track.last + MIN_STEP)
 
     def _find_start(self, track: _Track, other: _Track, arrival_ns: int) -> int:
         """Place a segment's first stamp; RTSP gives none with the first picture."""
