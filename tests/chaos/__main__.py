@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
@@ -20,6 +21,8 @@ from tests.chaos.sheet import draw_curves, draw_sheet
 from tests.chaos.verdict import Verdict, judge
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.chaos.plan import Fault
 
 OUT = ROOT / "out" / "chaos"
@@ -35,6 +38,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=list(KINDS), metavar="KIND")
     parser.add_argument("--quiet", action="store_true", help="no faults: slopes of memory, delay")
     parser.add_argument("--list", action="store_true", help="print the plan and end")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recordings there")
     arguments = parser.parse_args()
     if arguments.quiet:
         from tests.chaos.quiet import run_quiet
@@ -50,11 +54,22 @@ def main() -> int:
     if arguments.list:
         print("\n".join(f"{f.at_s:8.2f} s  {f.kind} {f.lasts_s:.2f} s {f.details}" for f in plan))
         return 0
-    with tempfile.TemporaryDirectory(prefix="livefuse-chaos-") as folder:
-        outcome, verdict = run_and_judge(Path(folder), plan, seconds, arguments.variant)
+    with open_folder(arguments.keep) as folder:
+        outcome, verdict = run_and_judge(folder, plan, seconds, arguments.variant)
         write_report(OUT, seed, outcome, verdict)
     print(f"seed {seed}: {'everything holds' if verdict.is_kept() else 'FAILED'}; see {OUT}")
     return 0 if verdict.is_kept() else 1
+
+
+@contextlib.contextmanager
+def open_folder(keep: Path | None) -> Iterator[Path]:
+    """Lend a new folder for the recordings: one that goes away again, or a new one at `keep`."""
+    if keep is not None:
+        keep.mkdir(parents=True)
+        yield keep
+        return
+    with tempfile.TemporaryDirectory(prefix="livefuse-chaos-") as folder:
+        yield Path(folder)
 
 
 def list_operations(variant: str) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ KINDS = {
         Kind("decoder_hang", "inside", (0.3, 4.0)),
         Kind("encoder_raise", "inside", (0.5, 0.5), times=(1, 5)),
         Kind("encoder_hang", "inside", (0.3, 4.0)),
-        Kind("audio_raise", "inside", (0.5, 0.5), times=(1, 5)),
+        Kind("audio_raise", "inside", (0.5, 0.5), times=(1, 3)),
         Kind("audio_hang", "inside", (0.3, 3.0)),
         Kind("burn", "machine", (1.0, 4.0)),
         Kind("eat", "machine", (1.0, 4.0), times=(64, 256)),
