@@ -31,6 +31,7 @@ from livefuse.virtual.costs import (
     Costs,
     MeasuredCosts,
     Noise,
+    Phase,
     TableCosts,
     read_costs,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Costs",
     "MeasuredCosts",
     "Noise",
+    "Phase",
     "TableCosts",
     "VirtualClock",
     "VirtualCondition",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _NS_PER_US: Final = 1000
 _IN_REPORT: Final = "costs"
+_CLOCK: Final = "decode"  # each packet is decoded once, so this tells how far the stream has come
 
 Milliseconds = Annotated[float, msgspec.Meta(ge=0.0, le=600_000.0)]
 
@@ -27,17 +28,31 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     share: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.0
 
 
+class Phase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """From packet `start` on, up to packet `end` (counted as they are decoded), all is dearer.
+
+    By `factor`, or only what is named in `works`.
+    """
+
+    start: Annotated[int, msgspec.Meta(ge=0)]
+    end: Annotated[int, msgspec.Meta(ge=0)]
+    factor: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)]
+    works: tuple[str, ...] = ()
+
+
 class Costs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What work costs, as it stands in a file.
 
     Work is named as `Clock.charge` is told: an operation (`detect`), the same when it was spared
     (`detect_spared`), `decode`, `encode`. `calls_ms` gives each call's cost in turn, and begins
     anew behind its end; `costs_ms` what is the same at each call; what is in neither costs nothing.
+    `noise` and `phases` apply to both.
     """
 
     costs_ms: dict[str, Milliseconds] = {}
-    noise: Noise | None = None
     calls_ms: dict[str, list[Milliseconds]] = {}
+    noise: Noise | None = None
+    phases: tuple[Phase, ...] = ()
 
 
 DEFAULT_COSTS: Final = Costs(
@@ -80,12 +95,24 @@ class TableCosts:
         return round(cost_ms * self._get_factor(work, index) * NS_PER_MS)
 
     def _get_factor(self, work: str, index: int) -> float:
-        """Return 1 give or take the noise: a hash, so no draw depends on what was drawn before."""
+        """Return the phase's factor, give or take the noise.
+
+        That is a hash: no draw depends on what was drawn before.
+        """
+        factor = self._find_phase(work)
         noise = self.costs.noise
         if noise is None or not noise.share:
-            return 1.0
+            return factor
         digest = hashlib.blake2b(f"{noise.seed} {work} {index}".encode(), digest_size=8).digest()
-        return 1.0 + noise.share * (int.from_bytes(digest) / 2**63 - 1.0)
+        return factor * (1.0 + noise.share * (int.from_bytes(digest) / 2**63 - 1.0))
+
+    def _find_phase(self, work: str) -> float:
+        factor = 1.0
+        packet = self._calls[_CLOCK]
+        for phase in self.costs.phases:
+            if phase.start <= packet < phase.end and (not phase.works or work in phase.works):
+                factor *= phase.factor
+        return factor
 
 
 class MeasuredCosts:

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from livefuse.clock import NS_PER_MS
 from livefuse.errors import ConfigError
 from livefuse.token import OPERATIONS
-from livefuse.virtual import DEFAULT_COSTS, Costs, MeasuredCosts, Noise, TableCosts, read_costs
+from livefuse.virtual import (
+    DEFAULT_COSTS,
+    Costs,
+    MeasuredCosts,
+    Noise,
+    Phase,
+    TableCosts,
+    read_costs,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +34,13 @@ def test_a_call_costs_what_the_table_says_and_what_is_not_named_nothing() -> Non
     costs = Costs(costs_ms={"detect": 8.0, "blur": 1.0}, calls_ms={"blur": [2.0, 3.0]})
     asked = _ask(TableCosts(costs), "detect", "blur", "blur", "swap", "blur", "detect")
     assert asked == [8.0, 2.0, 3.0, 0.0, 2.0, 8.0]
+
+
+def test_a_phase_makes_what_it_names_dearer_while_it_lasts() -> None:
+    phases = (Phase(start=2, end=4, factor=3.0, works=("detect",)), Phase(start=3, end=9, factor=2))
+    model = TableCosts(Costs(costs_ms={"detect": 1.0, "blur": 1.0}, phases=phases))
+    asked = [tuple(_ask(model, "decode", "detect", "blur")[1:]) for _ in range(5)]
+    assert asked == [(1, 1), (3, 1), (6, 2), (2, 2), (2, 2)]
 
 
 def test_every_operation_has_a_usual_cost() -> None:
