@@ -17,7 +17,7 @@ from livefuse.control.commands_run import (  # noqa: TC001 - the command line is
 )
 from livefuse.control.failure import explain_unexpected
 from livefuse.control.paths import check_distinct
-from livefuse.control.requests import resolve_url
+from livefuse.control.requests import hush, resolve_url
 from livefuse.errors import ConfigError
 from livefuse.ingest import check_url, get_kind
 
@@ -49,6 +49,7 @@ def record(
 ) -> None:
     """Write down what comes in, packet by packet, to be replayed."""
     tree = load_config(config, tuple(settings or ()))
+    tree = hush(tree) if quiet else tree
     url = resolve_url(source)
     check_record(url, file, for_s)
     with explain_unexpected(tree.log.level, (url,)):

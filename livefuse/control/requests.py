@@ -90,7 +90,7 @@ def create_request(  # noqa: PLR0913 - one parameter per option of the command l
         source_face=resolve_face(wish.source_face, tree),
         parameters=parameters,
         mode=mode or tree.ring.mode,
-        config=_hush(tree) if quiet else tree,
+        config=hush(tree) if quiet else tree,
         for_s=for_s,
         stats=stats,
         quiet=quiet,
@@ -102,7 +102,7 @@ def create_request(  # noqa: PLR0913 - one parameter per option of the command l
     return request
 
 
-def _hush(config: Config) -> Config:
+def hush(config: Config) -> Config:
     """Let logs tell only what is wrong; who asks for debug as well gets it."""
     if config.log.level != "info":
         return config
