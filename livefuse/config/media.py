@@ -105,7 +105,7 @@ class HttpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     port: Port = 8090
     require_key: bool = True
     key_file: str = ""
-    viewer_queue_bytes: Positive = 4_000_000
+    viewer_queue_bytes: Positive = 1_500_000
     max_viewers: Positive = 32
 
 

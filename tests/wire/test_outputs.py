@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,12 +31,12 @@ from tests.wire.servers import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from livefuse.job import Job
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(90)]
 
+ROOT = Path(__file__).parents[2]
 SOURCE = "test:?size=320x180&fps=30"
 QUICK = (
     "rtmp.stall_ms=800",
@@ -188,6 +191,57 @@ def test_a_server_that_restarts_and_refuses_the_name_for_a_while(tmp_path):
         assert again.corrupt == 0
         assert again.of("video")[0].dts > 3000, "the line goes on, nothing is sent late"
     check_witness(path, seconds=4)
+
+
+CUT_CABLE = """
+import subprocess, sys
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+from livefuse.clock import SystemClock
+from livefuse.config import RtmpConfig
+from livefuse.publish.rtmp import RtmpOutput
+from tests.streams import LiveFeed
+from tests.wire.servers import NginxRtmp, wait_until
+
+quick = RtmpConfig(stall_ms=1000, connect_timeout_ms=3000, backoff_min_ms=100, backoff_max_ms=400)
+outputs = []
+
+def send(packet):
+    for output in outputs:
+        output.send(packet)
+
+def has_state(state):
+    return lambda: outputs[0].status().state == state
+
+with NginxRtmp() as server, LiveFeed(send) as feed:
+    outputs.append(RtmpOutput(server.url(), quick, SystemClock(), feed.encoder.force_keyframe))
+    outputs[0].open(feed.streams)
+    wait_until(has_state("live"), 10, "live")
+    subprocess.run(["ip", "link", "set", "lo", "down"], check=True)
+    wait_until(has_state("stalled"), 10, "stalled")
+    print(outputs[0].status().error)
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    wait_until(has_state("live"), 10, "live again")
+    print(outputs[0].status().reconnects)
+    outputs[0].close(2)
+"""
+
+
+def test_a_cable_that_is_cut_is_noticed_though_the_stream_is_small():
+    """In a network of its own: a few kB/s would fill the kernel's buffer only in half a minute."""
+    if subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no network namespace can be made here")
+    done = subprocess.run(
+        ["unshare", "-n", sys.executable, "-c", CUT_CABLE],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    error, reconnects = done.stdout.splitlines()
+    assert "acknowledges nothing any more" in error
+    assert reconnects == "1"
 
 
 def test_outputs_are_added_and_removed_while_the_job_runs(tmp_path):
