@@ -31,7 +31,9 @@ from livefuse.ingest.scene.drawing import (
 from livefuse.ingest.scene.voice import add_beeps, find_sync_moments
 from livefuse.publish.encode import VideoEncoder
 from livefuse.rtc import patches
+from livefuse.rtc.fragment import Fragment, build_fragment, read_fragment
 from livefuse.rtc.loop import RtcLoop
+from livefuse.rtc.restart import IceRestarts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +81,31 @@ class Client:
     def vanish(self) -> None:
         """Fall silent without a word, as when a cable is pulled."""
         self.loop.call(self._cut())
+
+    def restart_ice(self) -> None:
+        """Look for another path, as a browser does whose network has changed."""
+        old = self.loop.call(self._get_agent())
+        restarts, sent = self.loop.call(self._begin_restart())
+        said = read_fragment(self.session.patch(sent, "*"))
+        self.loop.call(self._go_on(restarts, said))
+        wait_for(lambda: self.loop.call(self._get_agent()) is not old, 10, "another path")
+
+    async def _get_agent(self) -> Any:
+        return self._get_transport()._connection
+
+    def _get_transport(self) -> Any:
+        return self.connection.getTransceivers()[0].receiver.transport.transport
+
+    async def _begin_restart(self) -> tuple[IceRestarts, str]:
+        restarts = IceRestarts(self._get_transport(), self.loop, lambda: None)
+        agent = await restarts.begin([LOOPBACK], 0.3)
+        values = [candidate.to_sdp() for candidate in agent.local_candidates]
+        return restarts, build_fragment(agent.local_username, agent.local_password, "0", values)
+
+    async def _go_on(self, restarts: IceRestarts, said: Fragment) -> None:
+        restarts.connect(said.username, said.password)
+        for candidate in said.candidates:
+            await restarts.add_candidate(candidate.value)
 
     def close(self) -> None:
         """Say goodbye."""

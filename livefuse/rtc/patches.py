@@ -21,7 +21,6 @@ and so tells when a work-around is no longer needed. All run on the peers' loop.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aiortc import codecs
@@ -29,37 +28,23 @@ from aiortc.rtcrtpparameters import RTCRtcpFeedback, RTCRtpCodecParameters
 from aiortc.rtp import RtcpSrPacket
 
 from livefuse.rtc.bandwidth import LossBandwidth
-from livefuse.rtc.jitter import LossTracker, Piece, UnitBuffer
+from livefuse.rtc.jitter import LossTracker
+from livefuse.rtc.standins import Buffer, Estimator, IdleQueue, Nacks, Packer, Tap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from aioice.ice import Connection
     from aiortc import RTCRtpReceiver, RTCRtpSender
-    from aiortc.rtp import RtpPacket
 
-    from livefuse.rtc.jitter import Unit
-    from livefuse.rtc.payload import Payloads
+    from livefuse.rtc.standins import UnitSink
 
 MAX_DATAGRAMS: Final = 2048
 _PROFILES: Final = ("4d001f", "64001f", "640c1f")
 _FIRST_FREE_PAYLOAD_TYPE: Final = 110
-_MAX_SSRCS: Final = 4
 _LOOPBACK: Final = "127.0.0.1"
 _RECEIVER: Final = "_RTCRtpReceiver__"
 _SENDER: Final = "_RTCRtpSender__"
-
-
-class UnitSink(Protocol):
-    """Takes what one receiver gets; all on the peers' loop."""
-
-    def on_unit(self, codec: str, unit: Unit) -> None:
-        """Take a coded unit; `codec` is its name in upper case."""
-        ...
-
-    def on_end(self) -> None:
-        """The other end has said that no more will come."""
-        ...
 
 
 class LastPts(Protocol):
@@ -103,22 +88,20 @@ def add_h264_profiles() -> None:
 
 def tap_receiver(
     receiver: RTCRtpReceiver, sink: UnitSink, now_ms: Callable[[], float], max_bps: int
-) -> _Tap:
+) -> Tap:
     """Have `receiver` give its coded units to `sink`, whole and at once, and decode nothing.
 
     Pictures may be sent at `max_bps` at most.
     """
     is_video = _get(receiver, _RECEIVER, "kind") == "video"
     known = _get(receiver, _RECEIVER, "codecs")
-    tap = _Tap(receiver, sink)
-    _swap(
-        receiver, _RECEIVER, "jitter_buffer", _Buffer(known, sink, now_ms, tap, is_video=is_video)
-    )
-    _swap(receiver, _RECEIVER, "decoder_queue", _IdleQueue(sink.on_end))
+    tap = Tap(receiver, sink)
+    _swap(receiver, _RECEIVER, "jitter_buffer", Buffer(known, sink, now_ms, tap, is_video=is_video))
+    _swap(receiver, _RECEIVER, "decoder_queue", IdleQueue(sink.on_end))
     if is_video:
         tracker = LossTracker()
-        _swap(receiver, _RECEIVER, "nack_generator", _Nacks(now_ms, tracker))
-        estimator = _Estimator(LossBandwidth(max_bps), tracker)
+        _swap(receiver, _RECEIVER, "nack_generator", Nacks(now_ms, tracker))
+        estimator = Estimator(LossBandwidth(max_bps), tracker)
         _swap(receiver, _RECEIVER, "remote_bitrate_estimator", estimator)
     return tap
 
@@ -155,7 +138,7 @@ def hook_keyframes(sender: RTCRtpSender, on_wish: Callable[[], None]) -> None:
 
 def set_packer(sender: RTCRtpSender) -> None:
     """Let the track of `sender` give `Payloads`."""
-    _swap(sender, _SENDER, "encoder", _Packer())
+    _swap(sender, _SENDER, "encoder", Packer())
 
 
 def limit_gathering(connection: Connection, addresses: Sequence[str], timeout_s: float) -> None:
@@ -173,124 +156,26 @@ def limit_gathering(connection: Connection, addresses: Sequence[str], timeout_s:
     _override(connection, "get_component_candidates", gather_within)
 
 
-def watch_datagrams(connection: Connection, note: Callable[[], None]) -> None:
-    """Call `note` for each datagram of the other end; drop them while too many wait."""
+def watch_datagrams(
+    connection: Connection, note: Callable[[], None], *, waiting: Connection | None = None
+) -> None:
+    """Call `note` for each datagram of the other end; drop them while too many wait.
+
+    They wait in `connection`, or where another takes them: in `waiting`.
+    """
     for protocol in connection._protocols:
-        _watch(protocol, connection, note)
+        _watch(protocol, waiting or connection, note)
 
 
-def _watch(protocol: Any, connection: Connection, note: Callable[[], None]) -> None:
+def _watch(protocol: Any, waiting: Connection, note: Callable[[], None]) -> None:
     receive = protocol.datagram_received
 
     def receive_bounded(data: bytes, addr: tuple[Any, ...]) -> None:
         note()
-        if connection._queue.qsize() < MAX_DATAGRAMS:
+        if waiting._queue.qsize() < MAX_DATAGRAMS:
             receive(data, addr)
 
     protocol.datagram_received = receive_bounded
-
-
-class _Tap:
-    """What can be asked of a tapped receiver."""
-
-    def __init__(self, receiver: RTCRtpReceiver, sink: UnitSink) -> None:
-        self._receiver = receiver
-        self._sink = sink
-        self.ssrc: int | None = None
-
-    async def request_keyframe(self) -> None:
-        """Ask the sender for a keyframe (PLI); nothing before its first packet."""
-        if self.ssrc is not None:
-            await self._receiver._send_rtcp_pli(self.ssrc)
-
-
-class _Buffer:
-    """Stands for aiortc's jitter buffer; hands nothing back, so that nothing is decoded."""
-
-    def __init__(
-        self,
-        known: dict[int, RTCRtpCodecParameters],
-        sink: UnitSink,
-        now_ms: Callable[[], float],
-        tap: _Tap,
-        *,
-        is_video: bool,
-    ) -> None:
-        self._known = known
-        self._sink = sink
-        self._now_ms = now_ms
-        self._tap = tap
-        self._is_video = is_video
-        self._units = UnitBuffer(is_video=is_video)
-
-    def add(self, packet: RtpPacket) -> tuple[bool, None]:
-        self._tap.ssrc = packet.ssrc
-        piece = Piece(packet.timestamp, bool(packet.marker), packet._data)  # type: ignore[attr-defined] # set by the receiver
-        name = self._known[packet.payload_type].name.upper()
-        is_lost = False
-        for unit in self._units.add(packet.sequence_number, piece, self._now_ms()):
-            is_lost |= unit.has_gap
-            self._sink.on_unit(name, unit)
-        return is_lost and self._is_video, None
-
-
-class _Nacks:
-    """Stands for aiortc's generator of negative acknowledgements."""
-
-    def __init__(self, now_ms: Callable[[], float], tracker: LossTracker) -> None:
-        self._now_ms = now_ms
-        self._tracker = tracker
-        self.missing: list[int] = []
-
-    def add(self, packet: RtpPacket) -> bool:
-        self.missing = self._tracker.note(packet.sequence_number, self._now_ms())
-        return bool(self.missing)
-
-
-class _Estimator:
-    """Stands for aiortc's estimator of bandwidth by delay."""
-
-    def __init__(self, bandwidth: LossBandwidth, tracker: LossTracker) -> None:
-        self._bandwidth = bandwidth
-        self._tracker = tracker
-        self._ssrcs: dict[int, None] = {}
-
-    def add(
-        self,
-        *,
-        arrival_time_ms: int,
-        ssrc: int,
-        abs_send_time: int,  # noqa: ARG002 - what an estimate by delay would need
-        payload_size: int,  # noqa: ARG002 - as above
-    ) -> tuple[int, list[int]] | None:
-        if len(self._ssrcs) < _MAX_SSRCS:
-            self._ssrcs[ssrc] = None
-        tracker = self._tracker
-        limit = self._bandwidth.update(tracker.received, tracker.lost, arrival_time_ms)
-        return None if limit is None else (limit, list(self._ssrcs))
-
-
-class _IdleQueue:
-    """Stands for the decoder's queue: its thread sleeps until the end."""
-
-    def __init__(self, on_end: Callable[[], None]) -> None:
-        self._on_end = on_end
-        self._has_ended = threading.Event()
-
-    def put(self, task: object) -> None:
-        if task is None and not self._has_ended.is_set():
-            self._has_ended.set()
-            self._on_end()
-
-    def get(self) -> None:
-        self._has_ended.wait()
-
-
-class _Packer:
-    """Stands for an encoder that has nothing to do."""
-
-    def pack(self, data: Payloads) -> tuple[Sequence[bytes], int]:
-        return data.payloads, data.timestamp
 
 
 def _get(owner: object, prefix: str, name: str) -> Any:

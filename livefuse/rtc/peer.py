@@ -21,8 +21,10 @@ from aiortc import (
 )
 from aiortc.sdp import candidate_from_sdp
 
-from livefuse.errors import ConfigError, LivefuseError, NotAcceptableError
+from livefuse.errors import ConfigError, LivefuseError, NotAcceptableError, RefusedError
 from livefuse.rtc import patches, sdp
+from livefuse.rtc.fragment import Fragment, build_fragment
+from livefuse.rtc.restart import IceRestarts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -83,6 +85,8 @@ class Peer:
         self._connection = RTCPeerConnection(_configure(config))
         self._connection.on("connectionstatechange", self._note_state)
         self._is_ended = False
+        self._restarts: IceRestarts | None = None
+        self._remote_username = ""
 
     @property
     def silent_s(self) -> float:
@@ -108,13 +112,33 @@ class Peer:
             raise
         self._loop.spawn(self._add_candidates(offer.candidates))
         self._loop.spawn(self._watch())
-        if self._config.announce_address:
-            text = sdp.announce_address(text, self._config.announce_address)
-        return text
+        return self._announce(text)
 
-    async def patch(self, fragment: sdp.Fragment) -> None:
-        """Take candidates that were found later."""
+    async def patch(self, fragment: Fragment) -> str:
+        """Take candidates that were found later, or new credentials: an ICE restart.
+
+        Return the fragment that answers a restart, nothing for candidates.
+
+        Raises:
+            RefusedError: the connection has more than one path, or none yet.
+        """
+        restarts = self._restarts
+        if not fragment.username or fragment.username == self._remote_username:
+            await self._add_candidates(fragment.candidates)
+            return ""
+        if restarts is None or self.state != "connected":
+            raise RefusedError(
+                "ICE can be restarted only where a bundled connection stands",
+                hint="send a new offer instead",
+            )
+        agent = await restarts.begin(self._config.addresses, GATHER_S)
+        restarts.connect(fragment.username, fragment.password)
+        self._remote_username = fragment.username
         await self._add_candidates(fragment.candidates)
+        candidates = [candidate.to_sdp() for candidate in agent.local_candidates]
+        mid = str(self._connection.getTransceivers()[0].mid)
+        answer = build_fragment(agent.local_username, agent.local_password, mid, candidates)
+        return self._announce(answer)
 
     async def close(self, ending: Ending) -> None:
         """End; twice is once."""
@@ -126,9 +150,9 @@ class Peer:
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._connection.close(), _CLOSE_S)
 
-    def get_username(self) -> str:
-        """Return our ICE user name fragment."""
-        return sdp.read_username(self._connection.localDescription.sdp)
+    def _announce(self, text: str) -> str:
+        address = self._config.announce_address
+        return sdp.announce_address(text, address) if address else text
 
     async def _negotiate(self, offer: sdp.Offer, parts: dict[str, Part]) -> str:
         connection = self._connection
@@ -156,6 +180,9 @@ class Peer:
                 "this machine has no address that the other end could reach",
                 hint="correct webrtc.addresses",
             )
+        if len(transports) == 1:
+            self._restarts = IceRestarts(transports[0], self._loop, self._note_datagram)
+        self._remote_username = sdp.read_username(offer.text)
         return str(connection.localDescription.sdp)
 
     def _list_transports(self) -> list[RTCIceTransport]:
@@ -173,7 +200,10 @@ class Peer:
             if transport is None or candidate.host.lower().endswith(".local"):
                 continue
             with contextlib.suppress(ValueError):  # an address that ICE cannot use
-                await transport.addRemoteCandidate(candidate_from_sdp(candidate.value))
+                if self._restarts is not None:
+                    await self._restarts.add_candidate(candidate.value)
+                else:
+                    await transport.addRemoteCandidate(candidate_from_sdp(candidate.value))
 
     def _list_transceivers(self) -> Sequence[Transceiver]:
         return [] if self._is_ended else self._connection.getTransceivers()

@@ -1,8 +1,7 @@
-"""Offers, answers and ICE fragments as texts: what they ask for, and what we change. Pure.
+"""Offers and answers as texts: what they ask for, and what we change. Pure.
 
-Sources: RFC 8866 (SDP), RFC 8829 (JSEP), RFC 8839 (ICE in SDP), RFC 8840 (trickle fragments),
-RFC 9725 (WHIP). aiortc parses what is left; here it is checked first, so that a person reads a
-sentence instead of an assertion.
+Sources: RFC 8866 (SDP), RFC 8829 (JSEP), RFC 8839 (ICE in SDP), RFC 9725 (WHIP). aiortc parses what
+is left; here it is checked first, so that a person reads a sentence instead of an assertion.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ MAX_CANDIDATES: Final = 64
 H264: Final = "H264"
 VP8: Final = "VP8"
 OPUS: Final = "OPUS"
-_CANDIDATE: Final = "a=candidate:"
-_END: Final = "a=end-of-candidates"
+CANDIDATE: Final = "a=candidate:"
+END: Final = "a=end-of-candidates"
 _SENDING: Final = frozenset({"sendonly", "sendrecv"})
 _RECEIVING: Final = frozenset({"recvonly", "sendrecv"})
 _DIRECTIONS: Final = _SENDING | _RECEIVING | {"inactive"}
-_MIN_CANDIDATE_WORDS: Final = 8
+_MIN_WORDS: Final = 8
 
 
 class Codec(NamedTuple):
@@ -75,21 +74,13 @@ class Offer(NamedTuple):
         return next((media for media in self.media if media.kind == kind), None)
 
 
-class Fragment(NamedTuple):
-    """The body of a PATCH: new candidates, and the credentials that they belong to."""
-
-    username: str
-    password: str
-    candidates: tuple[Candidate, ...]
-
-
 def read_offer(text: str) -> Offer:
     """Return what `text` offers.
 
     Raises:
         ConfigError: it is no SDP, or lacks what every WebRTC offer has.
     """
-    lines = _split(text)
+    lines = split_lines(text)
     if not lines or lines[0] != "v=0":
         raise _malformed("it does not begin with v=0")
     session, sections = _group(lines)
@@ -101,7 +92,7 @@ def read_offer(text: str) -> Offer:
         found = _read_media(session, section, index)
         media.append(found)
         candidates += _read_candidates(section, found.mid)
-    kept = (line for line in lines if not line.startswith((_CANDIDATE, _END)))
+    kept = (line for line in lines if not line.startswith((CANDIDATE, END)))
     return Offer(tuple(media), tuple(candidates[:MAX_CANDIDATES]), "\r\n".join(kept) + "\r\n")
 
 
@@ -163,7 +154,7 @@ def raise_start_bitrate(answer: str, start_kbps: int, max_kbps: int) -> str:
         f"x-google-min-bitrate={min(start_kbps, 300)};x-google-start-bitrate={start_kbps}"
         f";x-google-max-bitrate={max(max_kbps, start_kbps)}"
     )
-    lines = _split(answer)
+    lines = split_lines(answer)
     _, sections = _group(lines)
     wanted = {
         codec.payload_type
@@ -187,53 +178,18 @@ def raise_start_bitrate(answer: str, start_kbps: int, max_kbps: int) -> str:
 def announce_address(answer: str, address: str) -> str:
     """Return `answer` with `address` in its host candidates: how we are reached from outside."""
     changed = []
-    for line in _split(answer):
+    for line in split_lines(answer):
         words = line.split(" ")
-        if line.startswith(_CANDIDATE) and words[6:8] == ["typ", "host"]:
+        if line.startswith(CANDIDATE) and words[6:8] == ["typ", "host"]:
             words[4] = address
         changed.append(" ".join(words))
     return "\r\n".join(changed) + "\r\n"
 
 
-def read_fragment(text: str) -> Fragment:
-    """Return what the body of a PATCH says.
-
-    Raises:
-        ConfigError: it is no ICE fragment.
-    """
-    mid = ""
-    found: dict[str, str] = {}
-    candidates: list[Candidate] = []
-    for line in _split(text):
-        name, _, value = line.partition(":")
-        if name == "a=mid":
-            mid = value.strip()
-        elif name in ("a=ice-ufrag", "a=ice-pwd"):
-            found[name] = value.strip()
-        elif name == "a=candidate":
-            candidates.append(_check_candidate(Candidate(mid, value.strip())))
-    if not found.get("a=ice-ufrag") and not candidates and _END not in text:
-        raise ConfigError(
-            "the body is no ICE fragment", hint="send application/trickle-ice-sdpfrag (RFC 8840)"
-        )
-    return Fragment(
-        found.get("a=ice-ufrag", ""),
-        found.get("a=ice-pwd", ""),
-        tuple(candidates[:MAX_CANDIDATES]),
-    )
-
-
-def build_fragment(username: str, password: str, mid: str, candidates: list[str]) -> str:
-    """Return the answer to an ICE restart: our new credentials and candidates (values)."""
-    lines = [f"a=ice-ufrag:{username}", f"a=ice-pwd:{password}"]
-    lines += ["m=audio 9 UDP/TLS/RTP/SAVPF 0", f"a=mid:{mid}"]
-    lines += [f"{_CANDIDATE}{value}" for value in candidates]
-    return "\r\n".join([*lines, _END]) + "\r\n"
-
-
 def read_username(text: str) -> str:
-    """Return the ICE user name fragment of a description, "" when it has none."""
-    return next((x.partition(":")[2] for x in _split(text) if x.startswith("a=ice-ufrag:")), "")
+    """Return the first ICE user name fragment of a description, "" when it has none."""
+    lines = split_lines(text)
+    return next((x.partition(":")[2] for x in lines if x.startswith("a=ice-ufrag:")), "")
 
 
 def _read_media(session: list[str], section: list[str], index: int) -> Media:
@@ -279,15 +235,16 @@ def _read_payload_type(line: str, prefix: str) -> int | None:
 
 def _read_candidates(section: list[str], mid: str) -> list[Candidate]:
     return [
-        _check_candidate(Candidate(mid, line.removeprefix(_CANDIDATE)))
+        check_candidate(Candidate(mid, line.removeprefix(CANDIDATE)))
         for line in section
-        if line.startswith(_CANDIDATE)
+        if line.startswith(CANDIDATE)
     ]
 
 
-def _check_candidate(candidate: Candidate) -> Candidate:
+def check_candidate(candidate: Candidate) -> Candidate:
+    """Return `candidate`, or raise ConfigError when it cannot be read."""
     words = candidate.value.split()
-    numbers = [words[at] for at in (1, 3, 5)] if len(words) >= _MIN_CANDIDATE_WORDS else [""]
+    numbers = [words[at] for at in (1, 3, 5)] if len(words) >= _MIN_WORDS else [""]
     if not all(number.isdigit() for number in numbers) or words[6] != "typ":
         raise _malformed("one of its candidates cannot be read")
     return candidate
@@ -306,7 +263,8 @@ def _name(media: Media) -> str:
     return ", ".join(name for name in names if name not in auxiliary) or "none"
 
 
-def _split(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
+    """Return the lines of `text` that hold something, or raise ConfigError when it is too long."""
     if len(text) > MAX_BYTES:
         raise _malformed("it is longer than 64 kB")
     return [line.rstrip() for line in text.splitlines() if line.strip()]

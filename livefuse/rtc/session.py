@@ -11,11 +11,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from livefuse.errors import JobChangedError, JobNotFoundError
-from livefuse.rtc import sdp
+from livefuse.rtc.fragment import read_fragment
 
 if TYPE_CHECKING:
     from livefuse.rtc.loop import RtcLoop
     from livefuse.rtc.peer import Peer, PeerState
+
+
+def _create_tag() -> str:
+    return f'"{secrets.token_hex(8)}"'
 
 
 @dataclass(slots=True)
@@ -29,7 +33,7 @@ class Session:
     _peer: Peer
     _loop: RtcLoop
     id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
-    etag: str = field(default_factory=lambda: f'"{secrets.token_hex(8)}"')
+    etag: str = field(default_factory=_create_tag)
 
     @property
     def state(self) -> PeerState:
@@ -44,22 +48,26 @@ class Session:
     def patch(self, body: str, etag: str) -> str:
         """Take the body of a PATCH and the value of If-Match; return what is answered.
 
-        Nothing (204) for more candidates.
+        Nothing (204) for more candidates; a fragment (200) for new credentials, which restart ICE
+        and give the session another `etag`.
 
         Raises:
             ConfigError: the body is no ICE fragment (422).
             JobChangedError: `etag` is not the session's (412).
             JobNotFoundError: the session has ended (404).
+            RefusedError: ICE cannot be restarted here (422).
         """
         if self._peer.state == "closed":
             raise JobNotFoundError("the session has ended", hint="send a new offer")
-        fragment = sdp.read_fragment(body)
+        fragment = read_fragment(body)
         if etag not in (self.etag, "*"):
             raise JobChangedError(
                 "the ICE session has changed meanwhile", hint="send its present ETag in If-Match"
             )
-        self._loop.call(self._peer.patch(fragment))
-        return ""
+        said = self._loop.call(self._peer.patch(fragment))
+        if said:
+            self.etag = _create_tag()
+        return said
 
     def close(self) -> None:
         """End the session; twice is once. Returns when the connection is closed."""

@@ -54,6 +54,11 @@ def count_threads(*names):
     return sum(thread.name.startswith(names) for thread in threading.enumerate())
 
 
+def watch_on(watcher, pictures):
+    seen = len(watcher.counters)
+    wait_for(lambda: len(watcher.counters) >= seen + pictures, 10, f"{pictures} more pictures")
+
+
 def is_rising(values):
     return all(a < b for a, b in itertools.pairwise(values))
 
@@ -174,6 +179,21 @@ def test_whoever_never_comes_is_collected_and_told_why(monkeypatch):
         assert "TURN" in whep.status().error
         with pytest.raises(JobNotFoundError):
             session.patch("a=ice-ufrag:x\r\na=ice-pwd:y\r\n", session.etag)
+
+
+def test_ice_is_restarted_without_a_gap():
+    """A browser whose network changes: new credentials, another path, the same pictures; twice."""
+    with running("whip:") as job, Publisher(get_whip(job).answer, has_sound=False) as publisher:
+        wait_for(lambda: job.state == "running", 15, "the job")
+        with Watcher(get_whep(job).answer, has_sound=False) as watcher:
+            wait_for(lambda: len(watcher.counters) > 10, 15, "pictures")
+            for client in (watcher, publisher, watcher):
+                before = client.session.etag
+                client.restart_ice()
+                assert client.session.etag != before
+                watch_on(watcher, 15)
+            assert is_rising(watcher.counters)
+        wait_for(lambda: not get_whep(job).status().viewers, 5, "the viewer has left")
 
 
 def test_more_viewers_than_allowed_are_told():
