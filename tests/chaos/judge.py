@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 GAP_S = 1.5
 _SETTLE_S = 5.0
-_BEEP_WITHIN_S = 0.4
+_BEEP_WITHIN_S = 0.2
 
 
 @dataclass(slots=True)
@@ -179,12 +179,13 @@ def find_calm(busy: list[tuple[float, float]], began_s: float, ended_s: float) -
     return calm
 
 
-def measure_sync(track: Track, calm: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return (time, beep minus flash in ms) within calm intervals, in s after the epoch.
+def measure_sync(track: Track, calm: list[tuple[float, float]]) -> tuple[list[float], int]:
+    """Return beep minus flash in ms within calm intervals (s after the epoch), and how many flashes
+    have no beep near them.
 
     A flash counts when its first picture is there: one that was dropped would look like late sound.
     """
-    found = []
+    found, mute = [], 0
     for begin_s, end_s in calm:
         part = _cut(track, begin_s, end_s)
         beeps = find_beeps(part) if part.audio else []
@@ -192,10 +193,13 @@ def measure_sync(track: Track, calm: list[tuple[float, float]]) -> list[tuple[fl
             at_s = track.to_time_s(seen.pts_s)
             if not (begin_s <= at_s <= end_s and _is_onset(track, seen)):
                 continue
-            nearest = min(beeps, key=lambda beep_s: abs(beep_s - seen.pts_s), default=None)
-            if nearest is not None and abs(nearest - seen.pts_s) < _BEEP_WITHIN_S:
-                found.append((at_s, (nearest - seen.pts_s) * 1000.0))
-    return found
+            apart = [beep_s - seen.pts_s for beep_s in beeps]
+            nearest = min(apart, key=abs, default=float("inf"))
+            if abs(nearest) < _BEEP_WITHIN_S:
+                found.append(nearest * 1000.0)
+            else:
+                mute += 1
+    return found, mute
 
 
 def _is_onset(track: Track, seen: Seen) -> bool:

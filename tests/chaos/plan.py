@@ -10,7 +10,7 @@ LEAD_S = 8.0
 """Calm at the start: the reference for threads, and for the line of time."""
 TAIL_S = 15.0
 """Calm at the end: recovery is judged there."""
-_CALM_S = (6.5, 11.0)
+CALM_S = (6.5, 11.0)
 _HURRY_S = (0.4, 1.5)
 _HURRY_SHARE = 0.15
 
@@ -76,7 +76,11 @@ KINDS = {
 
 
 def make_plan(
-    seed: int, seconds: float, operations: tuple[str, ...], names: tuple[str, ...] = tuple(KINDS)
+    seed: int,
+    seconds: float,
+    operations: tuple[str, ...],
+    names: tuple[str, ...] = tuple(KINDS),
+    calm_s: tuple[float, float] = CALM_S,
 ) -> list[Fault]:
     """Return faults between `LEAD_S` and `TAIL_S` before the end, in the order of their begin.
 
@@ -96,7 +100,7 @@ def make_plan(
             return plan
         plan.append(fault)
         is_hurried = chance.random() < _HURRY_SHARE
-        at_s = round(fault.end_s + chance.uniform(*(_HURRY_S if is_hurried else _CALM_S)), 3)
+        at_s = round(fault.end_s + chance.uniform(*(_HURRY_S if is_hurried else calm_s)), 3)
 
 
 def _make_fault(

@@ -43,9 +43,13 @@ class Row:
 
 @dataclass(slots=True)
 class Verdict:
-    """All rows, and what they were made from."""
+    """All rows, and what they were made from.
+
+    `slack_s` is added to what is asked of times, for a machine that has other work.
+    """
 
     rows: list[Row] = field(default_factory=list)
+    slack_s: float = 0.0
     tracks: dict[str, Track] = field(default_factory=dict)
     bare: dict[str, BareJudge] = field(default_factory=dict)
 
@@ -71,9 +75,9 @@ class Verdict:
         )
 
 
-def judge(outcome: Outcome, *, variant: str) -> Verdict:
+def judge(outcome: Outcome, *, variant: str, slack_s: float = 0.0) -> Verdict:
     """Read everything back and judge it; takes about as long as the run did."""
-    verdict = Verdict()
+    verdict = Verdict(slack_s=slack_s)
     _judge_process(verdict, outcome)
     pieces = {name: [p for p in paths if p.exists()] for name, paths in outcome.files.items()}
     count = {name: len(paths) for name, paths in pieces.items()}
@@ -100,7 +104,7 @@ def _judge_harmed(
     pictures = 0
     failed: list[Row] = []
     for number, piece in enumerate(what, 1):
-        apart = Verdict()
+        apart = Verdict(slack_s=verdict.slack_s)
         pictures += len(_judge_recording(apart, outcome, reference, piece, shift_s).seen)
         for row in apart.rows:
             if row.is_kept is False:
@@ -157,12 +161,14 @@ def _judge_gaps(verdict: Verdict, outcome: Outcome, name: str, track: Track) -> 
     ):
         gaps = [
             (round(track.to_time_s(a), 2), round(b - a, 2))
-            for a, b in find_gaps(times_s)
+            for a, b in find_gaps(times_s, GAP_S + verdict.slack_s)
             if not _is_excused(outcome, name, track.to_time_s(a), track.to_time_s(b))
         ]
         longest = max(np.diff(times_s), default=0.0)
         told = gaps[:3] or f"longest {longest:.2f} s"
-        verdict.check(f"{name}, {kind} gaps", told, f"<= {GAP_S} s", is_kept=not gaps)
+        verdict.check(
+            f"{name}, {kind} gaps", told, f"<= {GAP_S + verdict.slack_s} s", is_kept=not gaps
+        )
 
 
 def _is_excused(outcome: Outcome, name: str, begin_s: float, end_s: float) -> bool:
@@ -184,25 +190,27 @@ def _is_excused(outcome: Outcome, name: str, begin_s: float, end_s: float) -> bo
 def _judge_sync(verdict: Verdict, outcome: Outcome, name: str, track: Track) -> None:
     busy = [(done.began_s, done.ended_s) for done in outcome.done]
     calm = find_calm(busy, outcome.began_s, outcome.ended_s)
-    offsets = [offset for _, offset in measure_sync(track, calm)]
+    offsets, mute = measure_sync(track, calm)
     worst = max(map(abs, offsets), default=0.0)
-    told = f"worst {worst:.0f} ms of {len(offsets)} clicks in {len(calm)} calm phases"
-    is_kept = worst <= SYNC_MS and len(offsets) >= max(len(calm) // 2, 2)
+    told = f"worst {worst:.0f} ms of {len(offsets)} clicks in {len(calm)} calm phases, {mute} mute"
+    is_kept = worst <= SYNC_MS and len(offsets) >= max(len(calm) // 2, 2) and mute < len(offsets)
     verdict.check(f"{name}, sound in step", told, f"<= {SYNC_MS:.0f} ms", is_kept=is_kept)
 
 
 def _judge_arrivals(verdict: Verdict, outcome: Outcome) -> None:
     gaps = [
         (round(a, 2), round(b - a, 2))
-        for a, b in find_gaps([at_s for at_s, _ in outcome.arrivals])
+        for a, b in find_gaps([at_s for at_s, _ in outcome.arrivals], GAP_S + verdict.slack_s)
         if not _is_excused(outcome, "viewer", a, b)
     ]
     times_s = [at_s for at_s, _ in outcome.arrivals]
     end_s = times_s[-1] if times_s else 0.0
     longest = max(np.diff(times_s), default=0.0)
     told = gaps[:3] or f"{len(times_s)} pictures, longest wait {longest:.2f} s"
-    verdict.check("viewer, waits", told, f"<= {GAP_S} s", is_kept=bool(times_s) and not gaps)
-    is_there = end_s >= outcome.ended_s - GAP_S
+    verdict.check(
+        "viewer, waits", told, f"<= {GAP_S + verdict.slack_s} s", is_kept=bool(times_s) and not gaps
+    )
+    is_there = end_s >= outcome.ended_s - GAP_S - verdict.slack_s
     verdict.check("viewer, until the end", is_there, "", is_kept=is_there)
 
 
@@ -217,8 +225,9 @@ def _judge_process(verdict: Verdict, outcome: Outcome) -> None:
     if outcome.done:
         last = outcome.done[-1].recovered_s
         told = "never" if last is None else f"{last:.1f} s"
-        is_kept = last is not None and last <= RECOVERY_S
-        verdict.check("well after the last", told, f"<= {RECOVERY_S:.0f} s", is_kept=is_kept)
+        bound_s = RECOVERY_S + verdict.slack_s
+        is_kept = last is not None and last <= bound_s
+        verdict.check("well after the last", told, f"<= {bound_s:.0f} s", is_kept=is_kept)
     verdict.tell("slowest recoveries", [f"{k} {s:.1f} s" for s, k in sorted(known)[:-4:-1]])
     before, after = map(Counter, outcome.threads)
     more = dict(after - before)
