@@ -15,12 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from livefuse.clock import SystemClock
-from livefuse.config import load_config
 from livefuse.errors import PublishConnectError
-from livefuse.spec import JobSpec
-from livefuse.workers.local import Worker
 from tests.streams import read_back
+from tests.wire.jobs import get_output, running, wait_state
 from tests.wire.servers import (
     HOST,
     BlackHole,
@@ -30,46 +27,15 @@ from tests.wire.servers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from livefuse.job import Job
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(90)]
 
 ROOT = Path(__file__).parents[2]
-SOURCE = "test:?size=320x180&fps=30"
-QUICK = (
-    "rtmp.stall_ms=800",
-    "rtmp.connect_timeout_ms=3000",
-    "rtmp.backoff_min_ms=100",
-    "rtmp.backoff_max_ms=400",
-    "encode.bitrate_kbps=400",
-)
 
 # Enough bits to fill what the kernels keep of a connection within a second or two.
 FACE = "demo:?size=320x180&fps=30"
 RICH = ("encode.bitrate_kbps=6000", "encode.preset=ultrafast")
-
-
-@contextlib.contextmanager
-def running(*targets: str, settings: tuple[str, ...] = (), source: str = SOURCE) -> Iterator[Job]:
-    worker = Worker(load_config(None, (*QUICK, *settings)), SystemClock())
-    job = worker.add_job("main", JobSpec(source, targets, ()))
-    job.start()
-    try:
-        assert job.wait_started(30)
-        yield job
-    finally:
-        assert job.stop(20)
-
-
-def get_output(job: Job, which: int) -> dict[str, object]:
-    return job.statistics().outputs[which]
-
-
-def wait_state(job: Job, which: int, state: str, timeout_s: float = 15.0) -> dict[str, object]:
-    wait_until(lambda: get_output(job, which)["state"] == state, timeout_s, state)
-    return get_output(job, which)
 
 
 def check_witness(path: Path, *, seconds: float) -> None:
