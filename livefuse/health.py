@@ -38,8 +38,8 @@ class Signs(NamedTuple):
     first frame, or where age says nothing (a file). `failed_share` is the part of the last frames
     that a step failed on; `slow_work` is a step that has been at one picture for over a second;
     `is_holding`: the last picture is shown for want of another.
-    `restarts` says how often each part was made anew within the last minute; `outputs` are the
-    states of what was asked for.
+    `has_renewed`: the pipeline was made anew within the last minute; `outputs` are the states of
+    what was asked for.
     """
 
     state: str
@@ -52,7 +52,7 @@ class Signs(NamedTuple):
     covers_all: bool = False
     slow_work: str = ""
     is_holding: bool = False
-    restarts: dict[str, int] = {}  # noqa: RUF012 - never changed
+    has_renewed: bool = False
     outputs: tuple[str, ...] = ()
 
 
@@ -73,8 +73,7 @@ def judge(signs: Signs) -> Condition:
         return Condition("LOADING", "the input is being opened")
     if signs.outputs and all(state == "refused" for state in signs.outputs):
         return Condition("ERROR", "no output takes the stream")
-    restarts = signs.restarts.get("pipeline", 0)
-    if signs.is_loading and not restarts:
+    if signs.is_loading and not signs.has_renewed:
         return Condition("LOADING", "networks are loading, pictures are covered")
     return _judge_input(signs) or _judge_inference(signs) or Condition("ONLINE", _tell(signs))
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 JobState = Literal["connecting", "running", "stopping", "stopped", "failed"]
 _JOIN_S, _FINISH_S = 2.0, 60.0  # a stop is short; a file that is to be whole gets its time
-_LOOK_S = 0.25
+_LOOK_S = 0.2
 
 
 class Job:

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from livefuse.telemetry import Telemetry
     from livefuse.watchdog import Pulse
 
-_MAX_BEHIND: Final = 15  # frames in a row that come with an older stamp: then the line is moved
+# So many frames in a row, or for so long, come with an older stamp: then the line is moved.
+_MAX_BEHIND: Final = 15
+_MAX_BEHIND_NS: Final = NS_PER_S // 2
 _COVERS: Final[dict[str, Callable[[Frame], None]]] = {"blur": cover_frame, "slate": draw_slate}
 
 
@@ -125,7 +127,7 @@ class PictureOut:
         """The stamp of the last picture shown, held ones too."""
         self.shift = 0
         """How far pictures are moved, since their source goes on where it had stopped."""
-        self._behind = 0
+        self._behind = self._behind_ns = 0
 
     @property
     def is_holding(self) -> bool:
@@ -219,8 +221,11 @@ class PictureOut:
         if frame.pts > self.last_pts:
             self._behind = 0
             return False
+        now_ns = self._clock.now_ns()
+        if not self._behind:
+            self._behind_ns = now_ns
         self._behind += 1
-        if self._behind <= _MAX_BEHIND:
+        if self._behind <= _MAX_BEHIND and now_ns - self._behind_ns < _MAX_BEHIND_NS:
             self._telemetry.count("dropped_behind_hold")
             self._telemetry.journal.note_drop(frame, "behind_hold")
             return True

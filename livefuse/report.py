@@ -56,7 +56,8 @@ class Report:
                 covers_all=load is not None and load.covers_all,
                 slow_work=self._crew.find_slow_work(),
                 is_holding=stages is not None and stages.pictures.is_holding,
-                restarts=self._crew.restarts.recent(telemetry.clock.now_ns()),
+                has_renewed=self._crew.restarts.count_recent("pipeline", telemetry.clock.now_ns())
+                > 0,
                 outputs=tuple(s.state for s in self._fanout.statuses() if s.id),
             )
         )

@@ -149,7 +149,7 @@ class Restarts:
 
     def __init__(self, most_per_min: int) -> None:
         self._most = most_per_min
-        self._times: defaultdict[str, deque[int]] = defaultdict(deque)
+        self._times: defaultdict[str, deque[tuple[int, str]]] = defaultdict(deque)
         self._counts: Counter[str] = Counter()
 
     def ask(self, part: str, why: str, now_ns: int) -> int | None:
@@ -159,21 +159,19 @@ class Restarts:
         each time.
         """
         times = self._times[part]
-        while times and now_ns - times[0] > _MINUTE_NS:
+        while times and now_ns - times[0][0] > _MINUTE_NS:
             times.popleft()
         if len(times) >= self._most:
             return None
         wait_ns = _FIRST_WAIT_NS << (len(times) - 1) if times else 0
-        times.append(now_ns)
+        times.append((now_ns, why))
         self._counts[f"{part}_{why}"] += 1
         return wait_ns
 
-    def recent(self, now_ns: int) -> dict[str, int]:
-        """Return how often each part was made anew within the last minute."""
-        ages = {
-            part: [now_ns - t for t in times.copy()] for part, times in self._times.copy().items()
-        }
-        return {part: sum(a <= _MINUTE_NS for a in found) for part, found in ages.items()}
+    def count_recent(self, part: str, now_ns: int, why: str = "") -> int:
+        """Return how often `part` was made anew within the last minute, because of `why` alone."""
+        times = self._times.copy().get(part, deque()).copy()
+        return sum(now_ns - at_ns <= _MINUTE_NS and why in ("", w) for at_ns, w in times)
 
     def counts(self) -> dict[str, int]:
         """Return all since the start, by `PART_WHY`."""

@@ -26,7 +26,7 @@ class WatchdogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """What breaks in a live job is made anew, and how soon it counts as broken."""
 
     step_limit_ms: Annotated[int, msgspec.Meta(ge=100)] = 10_000
-    encode_limit_ms: Annotated[int, msgspec.Meta(ge=100)] = 1000
+    encode_limit_ms: Annotated[int, msgspec.Meta(ge=100)] = 700
     max_restarts_per_min: Annotated[int, msgspec.Meta(ge=0, le=60)] = 5
 
 

@@ -24,7 +24,7 @@ WELL = Signs("running", input_age_ms=20, outputs=("live",))
         (Signs("connecting", input_state="connecting"), "LOADING", "being opened"),
         (WELL._replace(is_loading=True), "LOADING", "networks are loading"),
         (
-            WELL._replace(is_loading=True, restarts={"pipeline": 1}),
+            WELL._replace(is_loading=True, has_renewed=True),
             "DEGRADED_INFERENCE",
             "made anew",
         ),
@@ -70,7 +70,7 @@ def test_a_job_that_loads_or_has_failed_is_not_ready():
         failed_share=st.floats(0, 1),
         covers_all=st.booleans(),
         is_holding=st.booleans(),
-        restarts=st.dictionaries(st.sampled_from(["pipeline", "encode"]), st.integers(0, 9)),
+        has_renewed=st.booleans(),
         outputs=st.lists(st.sampled_from(["live", "refused", "stalled"])).map(tuple),
     )
 )

@@ -119,7 +119,9 @@ def test_the_first_is_due_at_once_and_the_others_wait_longer_each_time():
     assert waits == [0, half, 2 * half, 4 * half, 8 * half, None]
     assert restarts.ask("encode", "died", 0) == 0
     assert restarts.counts() == {"pipeline_hung": 5, "encode_died": 1}
-    assert restarts.recent(30 * NS_PER_S) == {"pipeline": 5, "encode": 1}
+    assert restarts.count_recent("pipeline", 30 * NS_PER_S) == 5
+    assert restarts.count_recent("pipeline", 30 * NS_PER_S, "died") == 0
+    assert restarts.count_recent("encode", 61 * NS_PER_S) == 0
     assert restarts.ask("pipeline", "hung", 61 * NS_PER_S) == 0
 
 
