@@ -65,6 +65,7 @@ def wait_live(page, frames=10):
 
 
 def test_for_a_time_with_figures(tmp_path):
+    """(C07) rate and delay apart, p50 and p95 of each step, the bottleneck by name."""
     arguments = ("--from", "test:", "--to", "out.mp4", "--for", "2", "--stats", "s.json", *SMALL)
     with start(*arguments, folder=tmp_path) as process:
         out, err = process.communicate(timeout=40)
@@ -73,6 +74,10 @@ def test_for_a_time_with_figures(tmp_path):
     assert stats["frames_in"] >= stats["frames_out"] > 10
     assert {"p50_ms", "p95_ms", "p99_ms", "count"} == set(stats["latency"])
     assert {"detect", "blur", "encode"} <= set(stats["steps"])
+    assert all({"p50_ms", "p95_ms"} <= set(step) for step in stats["steps"].values())
+    assert stats["bottleneck"] in set(stats["steps"]) - {"queue"}
+    assert stats["fps_out"] > 1
+    assert stats["load"]["rung_seconds"][stats["rung"]] > 0
     assert stats["outputs"][0]["connected"] is True
     assert stats["outputs"][0]["kind"] == "file"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.mp4", "s.json"]
