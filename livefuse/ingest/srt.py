@@ -35,9 +35,18 @@ def check_srt_url(url: str, program: str | PathLike[str] | None = None) -> str:
 
 
 def start_srt(url: str) -> ReadingChild:
-    """Start the receiving process; its `stdout` gives MPEG-TS.
+    """Start the receiving process; its `stdout` gives MPEG-TS. It ends with the calling thread.
 
     Raises:
         ConfigError: see `check_srt_url`.
     """
-    return ReadingChild([check_srt_url(url), "-q", url, "file://con"])
+    return ReadingChild([*_bind_to_us(), check_srt_url(url), "-q", url, "file://con"])
+
+
+def _bind_to_us() -> list[str]:
+    """Return what makes the kernel end a program with the thread that starts it, where that is.
+
+    While nothing comes the program writes nothing, so it would not see that its reader has gone.
+    """
+    found = shutil.which("setpriv")
+    return [found, "--pdeathsig", "KILL", "--"] if found else []
