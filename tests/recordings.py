@@ -22,6 +22,7 @@ CONFIG = IngestConfig()
 ABOUT = About("rtmp://host/live/***", "2026-11-30T00:00:00+00:00", "livefuse test")
 START_NS = 1_000_000_000_000
 PACKET_NS = 15_000_000
+PIXELS = {"mjpeg": "yuvj420p", "rawvideo": "yuyv422"}
 
 
 @cache
@@ -29,10 +30,11 @@ def make_stream(form, video, audio=None, *, size=(160, 90), frames=40):
     """Return the bytes of a stream: `form` as FFmpeg calls it, a keyframe each ten pictures."""
     file = io.BytesIO()
     with av.open(file, "w", format=form) as container:
-        options = {"g": "10", "x265-params": "log-level=none"} if video != "mjpeg" else {}
+        is_plain = video in PIXELS
+        options = {} if is_plain else {"g": "10", "x265-params": "log-level=none"}
         pictures = container.add_stream(video, rate=30, options=options)
         pictures.width, pictures.height = size
-        pictures.pix_fmt = "yuvj420p" if video == "mjpeg" else "yuv420p"
+        pictures.pix_fmt = PIXELS.get(video, "yuv420p")
         sound = container.add_stream(audio, rate=48_000) if audio else None
         if sound is not None:
             sound.layout = "mono"

@@ -74,6 +74,11 @@ def check_record(url: str, file: Path, for_s: float | None) -> None:
             f"{url} draws its pictures here: nothing comes in that could be recorded",
             hint=f"livefuse run --from {url} --operations none --to FILE.mkv writes what it shows",
         )
+    if get_kind(url) == "whip":
+        raise ConfigError(
+            "whip: takes a browser's camera where a server runs, and record has none",
+            hint="run that job with --set replay.keep_s=60, and send it SIGUSR1",
+        )
     if file.suffix.lower() != SUFFIX:
         raise ConfigError(f"a recording is a {SUFFIX} file", hint=f"write {file.stem}{SUFFIX}")
     if for_s is not None and not for_s > 0:  # nan is no length either

@@ -19,6 +19,7 @@ from av.codec.context import CodecContext
 from av.packet import PacketSideData, packet_sidedata_type_from_literal
 
 from livefuse.errors import IngestError, IngestNotFoundError, IngestUnsupportedError
+from livefuse.ingest.matroska_tracks import NAL_CODECS
 from livefuse.ingest.reader import Item
 from livefuse.ingest.sidecar import (
     VERSION,
@@ -262,7 +263,7 @@ def _create_source(line: Opened, path: Path, config: IngestConfig) -> Source:
         decoder.extradata = video.extradata
     if video.width and video.height:
         decoder.width, decoder.height = video.width, video.height
-    if video.pix_fmt:
+    if video.pix_fmt and video.codec not in NAL_CODECS:  # those say it themselves
         decoder.pix_fmt = video.pix_fmt
     if video.reorder_depth:
         decoder.reorder_depth = video.reorder_depth

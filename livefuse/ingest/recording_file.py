@@ -6,6 +6,8 @@ process that is killed loses what it was just writing. No thread and no clock in
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import secrets
 import zlib
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
@@ -83,16 +85,20 @@ class RecordingFile:
         Raises:
             PublishConnectError: they cannot be made, or are there already.
         """
-        sidecar = get_sidecar_path(self._path)
-        mode = "wb" if overwrite else "xb"
         try:
-            self._file = self._path.open(mode, buffering=0)
-            self._lines = sidecar.open(mode, buffering=0)
+            self._file = _open_file(self._path, overwrite=overwrite)
+            self._lines = _open_file(get_sidecar_path(self._path), overwrite=overwrite)
         except FileExistsError as error:
             self._drop_new_file()
             raise PublishConnectError(
                 f"{error.filename} is there already",
                 hint="choose another name, or set record.overwrite = true",
+            ) from None
+        except BlockingIOError:
+            self._drop_new_file()
+            raise PublishConnectError(
+                f"another livefuse is writing {self._path}",
+                hint="choose another name, or stop that one",
             ) from None
         except OSError as error:
             self._drop_new_file()
@@ -190,6 +196,25 @@ class RecordingFile:
     def _write_line(self, line: Line) -> None:
         if self._lines is not None:
             _write_all(self._lines, self._encoder.encode(line) + b"\n")
+
+
+def _open_file(path: Path, *, overwrite: bool) -> IO[bytes]:
+    """Return the empty file at `path`; BlockingIOError: somebody else writes there."""
+    file: IO[bytes] = path.open("ab" if overwrite else "xb", buffering=0)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise
+    except OSError:
+        pass  # a file system without locks
+    if overwrite:
+        file.close()  # "ab" writes at the end only; the lock is taken again at once
+        file = path.open("r+b", buffering=0)
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.truncate(0)
+    return file
 
 
 def _write_all(file: IO[bytes], data: bytes) -> None:

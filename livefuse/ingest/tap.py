@@ -58,7 +58,8 @@ class TappedStage(DecodeStage):
 
     def take(self, packet: av.Packet[Stream], arrival_ns: int, *, is_video: bool) -> None:
         """Tell and pass on."""
-        self._tap.put(describe_packet(packet, arrival_ns, is_video=is_video))
+        if packet.size:  # the last one of a container is empty
+            self._tap.put(describe_packet(packet, arrival_ns, is_video=is_video))
         super().take(packet, arrival_ns, is_video=is_video)
 
 
@@ -90,6 +91,8 @@ class PacketStage:
 
     def take(self, packet: av.Packet[Stream], arrival_ns: int, *, is_video: bool) -> None:
         """Tell of a packet."""
+        if not packet.size:
+            return
         self._tap.put(describe_packet(packet, arrival_ns, is_video=is_video))
         if is_video:
             self.has_media = True

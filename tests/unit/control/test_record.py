@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[3]
     [
         ("demo:", "a.mkv", None, "draws its pictures here"),
         ("test:", "a.mkv", None, "draws its pictures here"),
+        ("whip:", "a.mkv", None, "where a server runs"),
         ("rtsp://h/p", "a.mp4", None, "write a.mkv"),
         ("rtsp://h/p", "a.mkv", 0, "no length of time"),
         ("rtsp://h/p", "a.mkv", float("nan"), "no length of time"),

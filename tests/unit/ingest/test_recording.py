@@ -129,6 +129,33 @@ def test_the_decoder_of_a_recording_decodes_it(tmp_path):
     assert pictures + len(decoder.decode(None)) == 80
 
 
+def test_a_cameras_raw_pictures_come_back_and_can_be_decoded(tmp_path):
+    path = write(read_events(make_stream("nut", "rawvideo", frames=10)), tmp_path / "a.mkv")
+    source, *items = open_recording(path, CONFIG).read()
+    assert isinstance(source, Source)
+    lumas = []
+    for item in items:
+        assert isinstance(item, Item)
+        lumas += [
+            frame.to_ndarray(format="gray").mean() for frame in source.decoder.decode(item.packet)
+        ]
+    assert len(lumas) == 10
+    assert lumas == sorted(lumas)
+    assert count_played(path)[0] == 10
+
+
+def test_two_recorders_do_not_write_one_file(tmp_path):
+    path = tmp_path / "a.mkv"
+    first = Recorder(path, "x", SystemClock(), overwrite=True)
+    with pytest.raises(PublishConnectError, match="another livefuse is writing"):
+        Recorder(path, "x", SystemClock(), overwrite=True)
+    events = read_events(make_stream(*FLV))
+    for event in events:
+        first.put(event)
+    assert first.close()
+    assert_same(path, events)
+
+
 STAMPS = st.none() | st.integers(-(1 << 62), 1 << 62)
 BASES = st.none() | st.sampled_from([(1, 90_000), (1, 1000), (1, 48_000), (1001, 30_000)])
 # Start codes, ADTS headers and noise in any order: nothing of it has to make sense.

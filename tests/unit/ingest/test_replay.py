@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import threading
 from functools import partial
 from typing import Any
 
+import av
 import pytest
 
 from livefuse.clock import NS_PER_MS, NS_PER_S, ManualClock, SystemClock
-from livefuse.errors import IngestNotFoundError
+from livefuse.control.record_session import RecordSink
+from livefuse.errors import IngestEndedError, IngestNotFoundError
 from livefuse.ingest import create_ingest
+from livefuse.ingest.camera import Camera, CameraIngest, describe_camera_source
 from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.playback import InputEvent, open_recording
 from livefuse.ingest.reader import Item
@@ -19,7 +23,7 @@ from livefuse.ingest.recording_file import Event, Taken
 from livefuse.ingest.replay import ReplayIngest
 from livefuse.ingest.sidecar import Gap, Happened, Opened, get_sidecar_path
 from livefuse.ingest.source import Source
-from livefuse.ingest.tap import PacketStage, Tap, TappedIngest, TappedStage
+from livefuse.ingest.tap import PacketStage, Tap, TappedIngest, TappedStage, tap_stage
 from tests.recordings import CONFIG, START_NS, make_stream, read_events, write
 from tests.replay.make import DATA, MAKERS, make
 from tests.sinks import CollectingSink
@@ -202,3 +206,27 @@ def test_both_stages_are_made_as_a_decode_stage_is(kind):
         CollectingSink(), CONFIG, ManualClock(), threading.Event(), is_live=True, every_frame=False
     )
     assert (stage.has_media, stage.frames) == (False, 0)
+
+
+def test_a_camera_is_recorded_as_it_came_and_judged_by_its_pictures(tmp_path):
+    """A camera decodes even where only its packets are wanted (C56)."""
+    data, notes, webcam = make_stream("matroska", "mjpeg"), Notes(), Camera("Webcam", "/dev/video0")
+
+    def open_camera(camera, pixel_format, config):
+        return describe_camera_source(av.open(io.BytesIO(data), "r"), camera, config)
+
+    ingest = CameraIngest(
+        "camera:Webcam",
+        CONFIG,
+        SystemClock(),
+        find_cameras=lambda: [webcam],
+        open_camera=open_camera,
+        make_stage=tap_stage(Tap(notes.append)),
+    )
+    with pytest.raises(IngestEndedError):  # unplugged before it could be judged, in each format
+        ingest.run(RecordSink("camera:Webcam"))
+    formats = sum(isinstance(event, Opened) for event in notes)
+    assert formats == 3
+    assert len(notes.taken()) == 40 * formats
+    sink = play(write(notes, tmp_path / "a.mkv"))
+    assert len(sink.lumas) == 40 * formats
