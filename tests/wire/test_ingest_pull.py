@@ -32,12 +32,12 @@ pytestmark = pytest.mark.wire
 
 
 @contextmanager
-def running(url, config=None, **options):
+def running(url, config=None, *, sink=None, **options):
     """An ingest in its thread; on leaving it has to end within two seconds."""
     ingest = create_ingest(
         url, config or IngestConfig(), SystemClock(), paced=True, every_frame=False
     )
-    sink = CollectingSink(ingest=ingest, **options)
+    sink = sink or CollectingSink(ingest=ingest, **options)
     thread = threading.Thread(target=ingest.run, args=(sink,), name="livefuse-test-ingest")
     thread.start()
     try:
