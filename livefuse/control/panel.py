@@ -173,6 +173,8 @@ def _draw_figures(stats: Statistics) -> Table:
         table.add_row("load", load)
     if media := _media(stats.media):
         table.add_row("stream", media)
+    if stats.sound:
+        table.add_row("sound", f"{stats.sound['ahead_ms']:.0f} ms ahead of its picture")
     if provider := stats.networks.get("provider"):
         table.add_row("networks", f"{provider} (asked for {stats.networks.get('wanted', 'auto')})")
     return table

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.bench.harness import BENCHES, Result, report
 
 # Minutes, not seconds: only by name.
-_LONG = {"soak"}
+_LONG = {"soak", "viewers_memory"}
 
 
 def main() -> int:

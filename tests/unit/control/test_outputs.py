@@ -27,6 +27,18 @@ def test_a_loss_and_a_return_are_told_once():
     assert told == [("connecting", cause), ("live", ""), ("connecting", cause)]
 
 
+def test_outputs_are_told_apart_by_their_ids():
+    """One that is removed shifts the others in the list, not in what was told of them."""
+    watch = OutputWatch()
+    gone = output("rtmp", connected=True, id="1")
+    lost = output("rtmp", "refused", "the connection was refused", id="2")
+    with structlog.testing.capture_logs() as logs:
+        watch.note([gone, lost])
+        watch.note([lost])
+        watch.note([output("rtmp", connected=True, id="2")])
+    assert [line["state"] for line in logs] == ["refused", "live"]
+
+
 @pytest.mark.parametrize(
     ("outputs", "is_over"),
     [

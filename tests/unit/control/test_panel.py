@@ -101,6 +101,18 @@ def test_an_output_is_told_in_words(change, words):
     assert words in describe_output({**OUTPUT, **change})
 
 
+def test_how_long_an_output_has_been_away_is_told():
+    lost = {**OUTPUT, "state": "stalled", "connected": False, "state_s": 12.4}
+    assert "stalled for 12 s" in describe_output(lost)
+    assert "for" not in describe_output({**OUTPUT, "state_s": 500.0})
+
+
+def test_the_lead_of_the_sound_is_told():
+    """(C51)"""
+    assert "31 ms ahead of its picture" in draw(make_statistics(sound={"ahead_ms": 31.4}))
+    assert "ahead" not in draw(make_statistics())
+
+
 def test_a_wanted_stop_keeps_the_last_rates():
     last = make_statistics()
     closed = {**OUTPUT, "state": "closed", "connected": False, "packets": 12}

@@ -1,0 +1,135 @@
+"""page_cost: what people who look on cost a job (C06). viewers_memory: three players (C27)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+import threading
+import time
+import urllib.request
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
+
+import psutil
+
+from tests.bench.harness import LIVEFUSE, ROOT, Result, bench, median
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_ROUNDS, _WINDOW_S = 6, 5.0
+_POLLS_HZ = 5
+_WARM_UP_S = 6.0
+_MINUTES = 10
+
+
+@contextlib.contextmanager
+def _serving(*arguments: str) -> Iterator[tuple[psutil.Process, str]]:
+    """Run a job whose streams are served; yields its process and live.flv's URL as printed."""
+    command = [*LIVEFUSE, "run", *arguments, "--set", "http.port=0",
+               "--set", "http.require_key=false"]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            found = None
+            while found is None:
+                said = process.stdout.readline()
+                if not said:
+                    raise RuntimeError("livefuse has ended")
+                found = re.search(r"http://\S+live\.flv", said)
+            threading.Thread(target=process.stdout.read, daemon=True).start()
+            yield psutil.Process(process.pid), found[0]
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _fetch(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        data: bytes = answer.read()
+    return data
+
+
+def _read_status(stream: str) -> dict[str, Any]:
+    status: dict[str, Any] = json.loads(_fetch(stream.replace("live.flv", "status")))
+    return status
+
+
+@contextlib.contextmanager
+def _looking_on(stream: str) -> Iterator[None]:
+    """The page and the figures are fetched five times a second meanwhile."""
+    over = threading.Event()
+
+    def poll() -> None:
+        while not over.wait(1 / _POLLS_HZ):
+            _fetch(urljoin(stream, "/"))
+            _read_status(stream)
+
+    thread = threading.Thread(target=poll, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(5)
+
+
+def _measure_window(process: psutil.Process, stream: str) -> tuple[float, float]:
+    """Return the frames a second and the share of a core over one window."""
+    frames, cpu, began = _read_status(stream)["frames_out"], process.cpu_times(), time.monotonic()
+    time.sleep(_WINDOW_S)
+    frames = _read_status(stream)["frames_out"] - frames
+    now, took_s = process.cpu_times(), time.monotonic() - began
+    used_s = now.user + now.system - cpu.user - cpu.system
+    return frames / took_s, used_s / took_s
+
+
+@bench("page_cost")
+def measure_page_cost(_folder: Path) -> dict[str, Result]:
+    """Frames a second with the page and status fetched 5 times a second, against without."""
+    quiet, watched = [], []
+    with _serving("--from", "demo:?size=1280x720&fps=30") as (process, stream):
+        time.sleep(_WARM_UP_S)
+        for _ in range(_ROUNDS):
+            quiet.append(_measure_window(process, stream))
+            with _looking_on(stream):
+                watched.append(_measure_window(process, stream))
+    ratio = median([b[0] / a[0] for a, b in zip(quiet, watched, strict=True)])
+    detail = {
+        "quiet_fps": round(median([fps for fps, _ in quiet]), 2),
+        "watched_fps": round(median([fps for fps, _ in watched]), 2),
+        "quiet_cores": round(median([cores for _, cores in quiet]), 3),
+        "watched_cores": round(median([cores for _, cores in watched]), 3),
+    }
+    return {"page_cost": Result(ratio, "ratio", ">= 0.98", detail)}
+
+
+@bench("viewers_memory")
+def measure_viewers_memory(_folder: Path) -> dict[str, Result]:
+    """How much memory a 1080p job with three players has after ten minutes, against the first."""
+    sizes: list[float] = []
+    with _serving("--from", "test:?size=1920x1080&fps=30", "--operations", "none") as (job, url):
+        players = [_start_player(url) for _ in range(3)]
+        try:
+            time.sleep(30)
+            for _ in range(_MINUTES * 6):
+                sizes.append(job.memory_info().rss)
+                time.sleep(10)
+        finally:
+            for player in players:
+                player.terminate()
+                player.wait(5)
+    first, last = median(sizes[:6]), median(sizes[-6:])
+    detail = {"first_mb": round(first / 1e6, 1), "last_mb": round(last / 1e6, 1)}
+    return {"viewers_memory": Result(last / first, "ratio", "<= 1.05", detail)}
+
+
+def _start_player(url: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["ffmpeg", "-v", "error", "-nostdin", "-i", url, "-c", "copy", "-f", "null", "-"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
