@@ -181,6 +181,24 @@ class JobManager:
             raise JobError(f"the job {job_id} is not running", hint="start it first")
         return job
 
+    def get_shown(self, job_id: str) -> Job:
+        """Return the job of that name or, once it is over, the one that runs instead of it.
+
+        Raises:
+            JobError: it was never started.
+        """
+        job = self.get(job_id).job
+        if job is None:
+            raise JobError(f"the job {job_id} has not been started", hint="start it first")
+        others = [m.job for m in self.list_managed() if m.job is not None and not m.job.wait(0)]
+        return job if not job.wait(0) or not others else others[-1]
+
+    def wait_idle(self) -> None:
+        """Wait until no job runs any more."""
+        while running := [m.job for m in self.list_managed() if m.phase == "running"]:
+            if (job := running[0]) is not None:
+                job.wait()
+
     def list_managed(self) -> list[ManagedJob]:
         """Return all, the oldest first."""
         with self._lock:

@@ -111,6 +111,8 @@ class _Session:
             )
             if not done and not self._request.quiet:
                 say(f"waiting for {redact_text(self._request.source)}, Ctrl-C stops")
+                if self._server is not None:
+                    say(f"watch: {self._server.get_url('/')}  (in a browser)")
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if started.done():
                 started.result()
@@ -125,25 +127,25 @@ class _Session:
         """Show the figures until the end; return the last ones of a job that we are to stop."""
         watch = self._list_watch(job)
         self._announce(watch)
-        finished = call_in_thread("finish", job.wait)
+        # Whoever opened a camera in the page meanwhile is not sent away with this job.
+        finished = call_in_thread("finish", self._manager.wait_idle)
         loop = asyncio.get_running_loop()
         end_s = loop.time() + (self._request.for_s or float("inf"))
         with create_reporter(watch, quiet=self._request.quiet) as reporter:
             if not self._request.quiet:
                 # Again, now that a panel may stand between the logs and the terminal.
                 set_up_logging(self._config.log, self._request.urls)
-            await self._show_until(reporter, job, {finished, stop}, end_s)
+            await self._show_until(reporter, {finished, stop}, end_s)
         set_up_logging(self._config.log, self._request.urls)
-        return None if finished.done() else job.statistics()
+        return None if job.wait(0) else job.statistics()
 
-    @staticmethod
     async def _show_until(
-        reporter: Reporter, job: Job, ends: set[asyncio.Future[Any]], end_s: float
+        self, reporter: Reporter, ends: set[asyncio.Future[Any]], end_s: float
     ) -> None:
         loop = asyncio.get_running_loop()
         watch = OutputWatch()
         while (left_s := end_s - loop.time()) > 0:
-            stats = job.statistics()
+            stats = self._manager.get_shown(JOB_ID).statistics()
             reporter.update(stats)
             watch.note(stats.outputs)
             if is_all_lost(stats.outputs):

@@ -191,6 +191,9 @@ async function startCamera(view, page) {
     stopCamera(view);
     throw error;
   }
+  // What was only shown for want of a camera makes room for it.
+  const drawn = jobs.filter((job) => job.state === "running" && /^(demo|test):/.test(job.spec?.source ?? ""));
+  await Promise.all(drawn.map((job) => ask("POST", `/v1/jobs/${job.id}/stop`)));
   await page.refresh();
   await page.look(CAMERA_JOB);
 }
