@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 import av
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -102,6 +103,28 @@ def test_other_parameter_sets_after_a_loss_play_on_in_the_same_track(tmp_path, f
     assert_same(path, events)
     pictures, sounds = count_played(path)
     assert (pictures, sounds) == (80, sum(event.line.sound for event in take(events)))
+
+
+def test_parameter_sets_that_change_within_a_connection_are_played_too(tmp_path):
+    """An RTMP server keeps its viewers when another encoder takes the key."""
+    events = read_events(make_stream(*FLV))
+    opened, *later = read_events(make_stream(*FLV, size=(320, 180)))
+    assert isinstance(opened, Opened)
+    first = next(
+        i
+        for i, event in enumerate(later)
+        if isinstance(event, Taken) and event.line.key and not event.line.sound
+    )
+    event = later[first]
+    assert isinstance(event, Taken)
+    side = {"new_extradata": opened.video.extradata}
+    later[first] = Taken(event.data, msgspec.structs.replace(event.line, side=side))
+    path = write([*events, *later], tmp_path / "a.mkv")
+    assert_same(path, [*events, *later])
+    with av.open(str(path)) as container:
+        sizes = {(frame.width, frame.height) for frame in container.decode(video=0)}
+    assert sizes == {(160, 90), (320, 180)}
+    assert count_played(path)[0] == 80
 
 
 def test_another_codec_after_a_loss_leaves_the_first_to_players_and_is_all_there(tmp_path):
