@@ -160,5 +160,4 @@ class _TransformServer:
             agent = transceiver.receiver.transport.transport._connection
             patches.limit_gathering(agent, [LOOPBACK], 0.3)
         await connection.setLocalDescription(await connection.createAnswer())
-        await asyncio.sleep(0)
         return str(connection.localDescription.sdp)
