@@ -16,7 +16,8 @@ from prometheus_client.registry import Collector
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from livefuse.telemetry import Distribution, Statistics, Telemetry
+    from livefuse.measures import Distribution
+    from livefuse.telemetry import Statistics, Telemetry
 
 OUTPUT_STATES: Final = ("connecting", "live", "stalled", "refused", "closed")
 HEALTHS: Final = (

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-    from livefuse.telemetry import Percentiles, Statistics
+    from livefuse.measures import Percentiles
+    from livefuse.telemetry import Statistics
 
 REFRESH_S: Final = 0.5
 LINE_INTERVAL_S: Final = 5.0

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _OPERATIONS = ("detect", "align", "beautify", "enhance")
 _LARGE, _SMALL = (1280, 720), (640, 360)
-_LOOK = {"smooth": 0.5, "slim": 0.3, "brighten": 0.3}
+_LOOK: dict[str, float | str] = {"smooth": 0.5, "slim": 0.3, "brighten": 0.3}
 _FRAMES, _ROUNDS, _FIRST = 45, 5, 15
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from livefuse.clock import NS_PER_MS, ManualClock
 from livefuse.config import LogConfig
-from livefuse.telemetry import Distribution, Rate, Telemetry, get_logger, set_up_logging
+from livefuse.measures import Distribution, Rate
+from livefuse.telemetry import Telemetry, get_logger, set_up_logging
 
 
 @given(st.lists(st.floats(0.05, 1000.0), min_size=1, max_size=300))

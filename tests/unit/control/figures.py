@@ -1,6 +1,7 @@
 """Statistics for tests of what shows them."""
 
-from livefuse.telemetry import Percentiles, Statistics
+from livefuse.measures import Percentiles
+from livefuse.telemetry import Statistics
 
 TIMES = Percentiles(8.0, 12.5, 20.0, 300)
 OUTPUT = {

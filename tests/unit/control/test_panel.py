@@ -16,7 +16,7 @@ from livefuse.control.panel import (
     format_end,
     format_line,
 )
-from livefuse.telemetry import Percentiles
+from livefuse.measures import Percentiles
 from tests.unit.control.figures import OUTPUT, make_statistics
 
 WATCH = ["http://127.0.0.1:8090/jobs/main/live.flv"]
@@ -122,6 +122,15 @@ def test_a_wanted_stop_keeps_the_last_rates():
     assert merged.outputs[0]["connected"] is True
     assert merged.outputs[0]["packets"] == 12
     assert merge_last(stats, None) is stats
+
+
+def test_two_targets_that_look_the_same_are_not_taken_for_one_another():
+    """Their keys are secrets, so their addresses are shown alike."""
+    last = make_statistics(
+        outputs=[{**OUTPUT, "id": "1"}, {**OUTPUT, "id": "2", "state": "stalled"}]
+    )
+    now = make_statistics(outputs=[{**OUTPUT, "id": n, "state": "closed"} for n in ("1", "2")])
+    assert [output["state"] for output in merge_last(now, last).outputs] == ["live", "stalled"]
 
 
 def test_where_networks_run_is_shown():
