@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,15 +18,20 @@ def merge_last(stats: Statistics, last: Statistics | None) -> Statistics:
     """Return final counts with the rates and connections of the moment before a wanted stop."""
     if last is None:
         return stats
-    then = {(output["kind"], output["url"]): output for output in last.outputs}
+    then = {_name(output): output for output in last.outputs}
     outputs = [
         {**now, **{key: was[key] for key in ("state", "connected")}}
         for now in stats.outputs
-        if (was := then.get((now["kind"], now["url"]), now))
+        if (was := then.get(_name(now), now))
     ]
     return msgspec.structs.replace(
         stats, fps_in=last.fps_in, fps_out=last.fps_out, faces=last.faces, outputs=outputs
     )
+
+
+def _name(output: dict[str, Any]) -> str:
+    """Two targets may look the same: what tells them apart is a secret. So the id comes first."""
+    return str(output.get("id") or f"{output['kind']} {output['url']}")
 
 
 def check_writable(path: Path, option: str = "--stats") -> None:

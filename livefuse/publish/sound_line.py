@@ -19,6 +19,9 @@ _MAX_HOLE: Final = 2 * TIME_BASE_HZ
 """A longer one at once is a stream that was away, or a clock that was set; not packets lost."""
 
 _MAX_JUMP: Final = 10 * TIME_BASE_HZ
+# A source whose sound stays this far behind its pictures is waited for longer than was asked.
+_MAX_PATIENCE: Final = 4 * TIME_BASE_HZ
+_LATE_IN_A_ROW: Final = 50
 
 
 class SoundLine:
@@ -35,18 +38,20 @@ class SoundLine:
         self._patience = patience
         self._is_silent = False
         self._end: int | None = None  # where the sound that was sent ends
+        self._late_in_a_row = 0
         self.late_packets = self.silent_packets = 0
 
     def place(self, packet: Packet) -> list[Packet]:
         """Return what to send for `packet`: it alone, after silence, or nothing when it is late."""
         end = self._end
         if end is not None and packet.dts < end - packet.duration:
-            self.late_packets += 1
+            self._note_late()
             return []
         hole = packet.dts - end if end is not None else 0
         filled = self._fill((hole + self._unit // 2) // self._unit) if self._is_hole(hole) else []
         self._end = packet.dts + (packet.duration or self._unit)
         self._is_silent = False
+        self._late_in_a_row = 0
         return [*filled, packet]
 
     def follow(self, picture: int) -> list[Packet]:
@@ -60,6 +65,15 @@ class SoundLine:
             return []
         self._is_silent = True
         return self._fill(ahead // self._unit)
+
+    def _note_late(self) -> None:
+        """Sound that goes on and is always late is not away: silence must not take its place."""
+        self.late_packets += 1
+        self._late_in_a_row += 1
+        if self._late_in_a_row >= _LATE_IN_A_ROW:
+            self._late_in_a_row = 0
+            self._patience = max(min(2 * self._patience, _MAX_PATIENCE), self._patience)
+            self._is_silent = False
 
     def _is_hole(self, length: int) -> bool:
         return self._unit > 0 and self._unit // 2 < length <= _MAX_HOLE

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from livefuse.clock import NS_PER_MS, ManualClock
 from livefuse.config import Config
 from livefuse.publish.audio import AudioTrack
+from livefuse.publish.fanout import FanOut
+from livefuse.publish.keyframes import KeyframeRequests
 from livefuse.ring import Ring
 from livefuse.sound_out import SoundOut
 from livefuse.telemetry import Telemetry
 from tests.streams import make_sound
+
+if TYPE_CHECKING:
+    from livefuse.packet import Packet
 
 UNIT = 1920
 
@@ -24,8 +30,11 @@ class Pictures:
     shift: int = 0
 
 
-class Outputs:
+class Outputs(FanOut):
+    """Keeps what it is sent."""
+
     def __init__(self):
+        super().__init__(lambda _: None, {}, KeyframeRequests(ManualClock(), lambda: None))  # type: ignore[arg-type,return-value] # nothing is made
         self.packets = []
 
     def send(self, packet):
@@ -46,7 +55,7 @@ class Run:
         self.packets, info = make_sound(2.0)
         config = Config()
         self.out = SoundOut(AudioTrack(info, config.audio), self.outputs, self.telemetry, config)
-        self.ring = Ring(256)
+        self.ring: Ring[Packet] = Ring(256)
         self.thread = threading.Thread(
             target=self.out.run, args=(self.ring,), kwargs={"pictures": pictures}, daemon=True
         )

@@ -76,6 +76,18 @@ def test_sound_that_was_announced_and_never_comes_is_silence():
     assert line.follow(500 + SECOND)[0].pts == 500
 
 
+def test_sound_that_is_always_late_is_heard_after_a_while():
+    """A camera that sends its sound 1.5 s behind its pictures: not silence for ever."""
+    line = create_line()
+    heard = []
+    for n in range(600):
+        picture = n * UNIT
+        heard += [p for p in line.place(sound(picture - 135_000)) if p.data == b"sound"]
+        line.follow(picture)
+    assert len(heard) > 300
+    assert [b.pts - a.pts for a, b in itertools.pairwise(heard[-200:])] == [UNIT] * 199
+
+
 def test_a_jump_of_the_pictures_is_no_flood_of_silence():
     line = create_line()
     line.place(sound(0))
