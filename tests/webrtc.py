@@ -7,6 +7,7 @@ and a flash at each beep.
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 import time
 from fractions import Fraction
@@ -106,6 +107,25 @@ class Client:
         restarts.connect(said.username, said.password)
         for candidate in said.candidates:
             await restarts.add_candidate(candidate.value)
+
+    def lose(self, share: float, seed: int = 1) -> None:
+        """Lose this share of all datagrams of media from here on, in both directions."""
+        self.loop.call(self._lose(random.Random(seed), share))
+
+    async def _lose(self, choice: random.Random, share: float) -> None:
+        agent = self._get_transport()._connection
+        for protocol in agent._protocols:
+            receive, send = protocol.datagram_received, protocol.send_data
+
+            def receive_some(data: Any, addr: Any, receive: Any = receive) -> None:
+                if choice.random() >= share or not is_media(data):
+                    receive(data, addr)
+
+            async def send_some(data: Any, addr: Any, send: Any = send) -> None:
+                if choice.random() >= share or not is_media(data):
+                    await send(data, addr)
+
+            protocol.datagram_received, protocol.send_data = receive_some, send_some
 
     def close(self) -> None:
         """Say goodbye."""
@@ -321,6 +341,11 @@ class Watcher(Client):
                 self.flashes.append((time.monotonic(), is_flash_lit(y)))
             else:
                 self.samples.append((float(frame.pts * frame.time_base), frame.to_ndarray()))
+
+
+def is_media(data: bytes) -> bool:
+    """Tell SRTP and SRTCP from the rest (RFC 7983)."""
+    return 127 < data[0] < 192
 
 
 def prefer(transceiver: Any, codec: str) -> None:

@@ -181,6 +181,23 @@ def test_whoever_never_comes_is_collected_and_told_why(monkeypatch):
             session.patch("a=ice-ufrag:x\r\na=ice-pwd:y\r\n", session.etag)
 
 
+def test_three_in_a_hundred_are_lost_and_nobody_sees_it():
+    """Lost packets are asked for again: pictures go on, none is frozen for half a second."""
+    with running("whip:") as job, Publisher(get_whip(job).answer, has_sound=False) as publisher:
+        wait_for(lambda: job.state == "running", 15, "the job")
+        publisher.lose(0.03)
+        with mock.patch.object(
+            job._entrance, "note_frame", wraps=job._entrance.note_frame
+        ) as taken:
+            start = publisher.sent
+            wait_for(lambda: publisher.sent > start + 150, 20, "five seconds")
+        pts = [call.args[0] for call in taken.call_args_list]
+        assert len(pts) > 120
+        assert max(b - a for a, b in itertools.pairwise(pts)) < 45_000
+        session = job.get_peers("whip")._session
+        assert session.state == "connected"
+
+
 def test_ice_is_restarted_without_a_gap():
     """A browser whose network changes: new credentials, another path, the same pictures; twice."""
     with running("whip:") as job, Publisher(get_whip(job).answer, has_sound=False) as publisher:
