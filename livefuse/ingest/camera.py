@@ -28,7 +28,7 @@ from livefuse.ingest.camera_trial import Trial
 from livefuse.ingest.camera_v4l2 import FORMATS, Camera, find_camera, list_cameras
 from livefuse.ingest.connection import Connection
 from livefuse.ingest.decode import DecodeStage
-from livefuse.ingest.diagnose import create_no_video_error
+from livefuse.ingest.diagnose import create_no_video_error, free_error
 from livefuse.ingest.reader import Abandoned, Reader
 from livefuse.ingest.source import Source, read_fps, set_up_decoder
 
@@ -142,7 +142,7 @@ class CameraIngest:
             link = Connection(self._url, self._config, self._clock, self._attempt, trial, stage)
             link.run(reader)
         except IngestError as error:
-            return error
+            return free_error(error)
         finally:
             self._abandoned.close(reader, trial)
             # A camera is for one at a time: the next attempt would find it busy.

@@ -78,6 +78,15 @@ def diagnose_open_error(
     )
 
 
+def free_error(error: IngestError) -> IngestError:
+    """Return `error` without the frames that it was raised through.
+
+    They would keep the whole lost connection, decoder and pictures, for as long as the error.
+    """
+    error.__context__ = error.__cause__ = None
+    return error.with_traceback(None)
+
+
 def create_timeout_error(url: str, elapsed_s: float) -> IngestTimeoutError:
     """Return the error of a source that connects and sends nothing, or does not answer at all."""
     return IngestTimeoutError(

@@ -31,6 +31,7 @@ from livefuse.frame import TIME_BASE_HZ
 from livefuse.ingest.child import ReadingChild
 from livefuse.ingest.connection import Connection
 from livefuse.ingest.decode import DecodeStage
+from livefuse.ingest.diagnose import free_error
 from livefuse.ingest.listen_child import NO_STAMP, Hello, Order, Renewal
 from livefuse.ingest.reader import Abandoned, Reader
 from livefuse.ingest.source import NewExtradata, Source, build_options, set_up_decoder
@@ -109,7 +110,7 @@ class ListenIngest:
             link = Connection(self._url, self._config, self._clock, self._stopping, sink, stage)
             link.run(reader, waits_for_ever=True)
         except IngestError as error:
-            return error
+            return free_error(error)
         finally:
             self._abandoned.close(reader, sink)
         return None

@@ -11,6 +11,7 @@ from livefuse.clock import NS_PER_MS
 from livefuse.errors import IngestAuthError, IngestError, IngestTimeoutError, IngestUnsupportedError
 from livefuse.ingest.connection import Connection
 from livefuse.ingest.decode import DecodeStage
+from livefuse.ingest.diagnose import free_error
 from livefuse.ingest.reader import Abandoned, Reader
 from livefuse.ingest.source import find_hardware, get_scheme, open_source
 from livefuse.ingest.srt import start_srt
@@ -98,7 +99,7 @@ class PullIngest:
             link = Connection(self._url, self._config, self._clock, self._stopping, sink, stage)
             link.run(reader)
         except IngestError as error:
-            return error
+            return free_error(error)
         finally:
             if reader is not None:
                 self._abandoned.close(reader, sink)

@@ -7,6 +7,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -106,6 +107,52 @@ def test_closed_port_is_refused(scheme):
     """C37."""
     url = f"{scheme}://{HOST}:{find_free_port()}/live/key"
     assert "refused" in str(fail_to_open(url, IngestConnectError))
+
+
+@contextmanager
+def black_hole():
+    """A port that answers nothing at all, as behind a firewall: its queue of callers is full."""
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        listener.listen(0)
+        callers = [socket.socket() for _ in range(4)]
+        for caller in callers:
+            caller.setblocking(False)
+            caller.connect_ex(listener.getsockname())
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            for caller in callers:
+                caller.close()
+
+
+@pytest.mark.parametrize("scheme", ["rtsp", "rtmp", "http", "tcp"])
+def test_black_holed_port_times_out(scheme):
+    clock = SystemClock()
+    with black_hole() as port:
+        started_ns = clock.now_ns()
+        fail_to_open(f"{scheme}://{HOST}:{port}/live/key", IngestTimeoutError)
+        assert clock.now_ns() - started_ns < (2 * 1.5 + 1) * NS_PER_S
+
+
+@pytest.mark.parametrize("scheme", ["rtsp", "rtmp", "https"])
+def test_what_is_being_dialled_can_be_left_at_once(scheme):
+    """The reader in FFmpeg is left behind, counted, and ends by its own time-out."""
+    config = IngestConfig(open_timeout_ms=3000)
+    with black_hole() as port:
+        url = f"{scheme}://{HOST}:{port}/live/key"
+        ingest = create_ingest(url, config, SystemClock(), paced=True, every_frame=False)
+        sink = CollectingSink()
+        before = threading.active_count()
+        thread = threading.Thread(target=ingest.run, args=(sink,), daemon=True)
+        thread.start()
+        time.sleep(0.4)
+        ingest.stop()
+        thread.join(2)
+        assert not thread.is_alive()
+        assert sink.states[-1] == "ended"
+        assert sink.counts["abandoned_readers"] == 1
+        wait_until(lambda: threading.active_count() <= before, 8, "end of the reader")
 
 
 @pytest.mark.parametrize("scheme", ["rtsp", "rtmp", "http", "https"])

@@ -108,6 +108,7 @@ def create(driver, config=CONFIG, cameras=(WEBCAM,), wanted="Webcam"):
 
 
 def test_pictures_come_and_the_device_is_released_on_stop(films):
+    """C56."""
     driver = FakeDriver(films, {"mjpeg": "bright", "yuyv422": "bright"})
     ingest = create(driver)
     sink = CollectingSink(stop_after=25, ingest=ingest)
@@ -121,6 +122,7 @@ def test_pictures_come_and_the_device_is_released_on_stop(films):
 
 
 def test_black_pictures_make_it_try_the_next_format(films):
+    """C56."""
     driver = FakeDriver(films, {"yuyv422": "black", "mjpeg": "bright"})
     ingest = create(driver)
     sink = CollectingSink(stop_after=60, ingest=ingest)
@@ -130,6 +132,7 @@ def test_black_pictures_make_it_try_the_next_format(films):
 
 
 def test_black_in_all_formats_is_an_error_with_its_name(films):
+    """C56."""
     driver = FakeDriver(films, {"yuyv422": "black", "mjpeg": "black"})
     with pytest.raises(IngestUnsupportedError, match="Webcam gives only black pictures") as caught:
         create(driver).run(CollectingSink())
@@ -138,6 +141,7 @@ def test_black_in_all_formats_is_an_error_with_its_name(films):
 
 
 def test_two_pictures_a_second_are_too_few(films):
+    """C56."""
     driver = FakeDriver(films, {"yuyv422": "bright", "mjpeg": "bright"}, apart_s=0.5)
     with pytest.raises(IngestUnsupportedError, match=r"gives only [12]\.\d pictures a second"):
         create(driver).run(CollectingSink())
