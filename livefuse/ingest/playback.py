@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import av
-import av.error
 import msgspec
-from av.codec.context import CodecContext
 from av.packet import PacketSideData, packet_sidedata_type_from_literal
 
 from livefuse.errors import IngestError, IngestNotFoundError, IngestUnsupportedError
-from livefuse.ingest.matroska_tracks import NAL_CODECS
+from livefuse.ingest.playback_source import create_recorded_source
 from livefuse.ingest.reader import Item
 from livefuse.ingest.sidecar import (
     VERSION,
@@ -33,7 +31,6 @@ from livefuse.ingest.sidecar import (
     get_sidecar_path,
     restore_data,
 )
-from livefuse.ingest.source import Source, set_up_decoder
 from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
@@ -41,10 +38,10 @@ if TYPE_CHECKING:
 
     from av.packet import Packet, PktSideDataT
     from av.stream import Stream
-    from av.video.codeccontext import VideoCodecContext
 
     from livefuse.config import IngestConfig
     from livefuse.ingest.base import InputState
+    from livefuse.ingest.source import Source
 
 _HEADER_BYTES: Final = 4096
 _MAX_LINE_BYTES: Final = 128 << 20
@@ -123,7 +120,7 @@ class Recording:
                         yield self._create_item(file, line, lost)
                         lost = 0
                     case Opened():
-                        yield _create_source(line, self._path, self._config)
+                        yield create_recorded_source(line, self._path, self._config)
                     case Happened():
                         yield InputEvent(cast("InputState", line.state), line.at)
                     case Gap():
@@ -256,51 +253,8 @@ def _explain_damage(path: Path, number: int) -> IngestError:
     )
 
 
-def _create_source(line: Opened, path: Path, config: IngestConfig) -> Source:
-    video = line.video
-    decoder = _create_decoder(video.decoder, video.codec, path)
-    if video.extradata:
-        decoder.extradata = video.extradata
-    if video.width and video.height:
-        decoder.width, decoder.height = video.width, video.height
-    if video.pix_fmt and video.codec not in NAL_CODECS:  # those say it themselves
-        decoder.pix_fmt = video.pix_fmt
-    if video.reorder_depth:
-        decoder.reorder_depth = video.reorder_depth
-    set_up_decoder(decoder, config, is_live=True)
-    return Source(
-        url=str(path),
-        decoder=decoder,
-        time_base=Fraction(*video.base) if video.base is not None else None,
-        audio=line.audio if config.audio else None,
-        fps=video.fps,
-        aspect=Fraction(*video.aspect) if video.aspect is not None else None,
-        decoder_name=decoder.name,
-        packets=iter(()),
-        close=_do_nothing,
-        is_finite=line.is_finite,
-        opened_ns=line.at,
-    )
-
-
-def _create_decoder(name: str, codec: str, path: Path) -> VideoCodecContext:
-    for choice in (name, codec):
-        try:
-            return cast("VideoCodecContext", CodecContext.create(choice, "r"))
-        except (av.codec.codec.UnknownCodecError, ValueError):
-            continue
-    raise IngestUnsupportedError(
-        f"the recording {path} holds {codec}, which cannot be decoded here",
-        hint="replay it on the machine that recorded it",
-    )
-
-
 def _add_side_data(packet: Packet[Stream], name: PktSideDataT, value: bytes) -> None:
     kind = packet_sidedata_type_from_literal(name)
     data = PacketSideData(kind, len(value))  # type: ignore[call-arg] # PyAV's stub lacks it
     data.update(value)
     packet.set_sidedata(data)
-
-
-def _do_nothing() -> None:
-    """Close what was never open."""
