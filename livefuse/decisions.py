@@ -40,8 +40,9 @@ class FrameDecision(msgspec.Struct, kw_only=True, omit_defaults=True):
     `pts` is in 1/90000 s on the job's line, None for one that found no place in the pool; `at_ms`
     is when it came, of a held one when it was shown again. `fate` is empty when the replay ended
     before. `done` are the operations that did their whole work, `spared` those that did less.
-    `token` is what its token went through. `shown_pts` says where on the line it was shown if not
-    at `pts`; `age_ms` how old it was then. `picture` is the BLAKE2b hash, 16 bytes, of the planes
+    `token` is what its token went through. `left` numbers the pictures in the order in which they
+    left. `shown_pts` says where on the line it was shown if not at `pts`; `age_ms` how old it was
+    then. `picture` is the BLAKE2b hash, 16 bytes, of the planes
     Y, U, V as shown, marks and all.
     """
 
@@ -57,6 +58,7 @@ class FrameDecision(msgspec.Struct, kw_only=True, omit_defaults=True):
     faces: int = 0
     covered: str = ""
     error: str = ""
+    left: int = 0
     shown_pts: int | None = None
     age_ms: float = 0.0
     picture: str = ""
@@ -108,7 +110,7 @@ class DecisionJournal(Journal):
         self._started_ns = clock.now_ns()
         self._unmeasured = unmeasured
         self._open: dict[FrameHandle, FrameDecision] = {}
-        self._arrived = 0
+        self._arrived = self._left = 0
 
     @property
     def now_ms(self) -> float:
@@ -171,20 +173,22 @@ class DecisionJournal(Journal):
         with self._unmeasured():
             frame.fill_planes()  # the same picture, whose planes nobody may have wanted so far
             picture = hashlib.blake2b(frame.buffer.data, digest_size=_HASH_BYTES).hexdigest()
+        self._left += 1
         if is_held:
             self.fates["held"] += 1
-            self._keep(
-                FrameDecision(fate="held", pts=frame.pts, at_ms=self.now_ms, picture=picture)
+            decision = FrameDecision(
+                fate="held", pts=frame.pts, at_ms=self.now_ms, left=self._left, picture=picture
             )
+            self._keep(decision)
             return
-        decision = self._open.pop(frame.handle, None)
-        if decision is None:
+        shown = self._open.pop(frame.handle, None)
+        if shown is None:
             return
         self.fates["shown"] += 1
-        decision.fate, decision.picture = "shown", picture
-        decision.age_ms = _round_ms(self._clock.now_ns() - frame.arrival_ns)
-        if frame.pts != decision.pts:
-            decision.shown_pts = frame.pts
+        shown.fate, shown.left, shown.picture = "shown", self._left, picture
+        shown.age_ms = _round_ms(self._clock.now_ns() - frame.arrival_ns)
+        if frame.pts != shown.pts:
+            shown.shown_pts = frame.pts
 
     def summarise(self, telemetry: Telemetry, first_rung: str) -> dict[str, Any]:
         """Return the sums; `first_rung` is the one that held at the start."""

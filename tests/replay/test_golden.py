@@ -24,10 +24,9 @@ def _replay(name: str) -> Report:
 
 def _list_left(report: Report) -> list[tuple[int, FrameDecision]]:
     """Return what left: where on the line, and the frame."""
+    left = sorted((frame for frame in report.frames if frame.left), key=lambda frame: frame.left)
     return [
-        (frame.pts or 0 if frame.shown_pts is None else frame.shown_pts, frame)
-        for frame in report.frames
-        if frame.fate in ("shown", "held")
+        (frame.pts or 0 if frame.shown_pts is None else frame.shown_pts, frame) for frame in left
     ]
 
 

@@ -6,6 +6,8 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from livefuse.clock import NS_PER_S
 from livefuse.decisions import Report, format_report
@@ -41,7 +43,8 @@ def _plain_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _list_shown(report: Report) -> list[FrameDecision]:
-    return [frame for frame in report.frames if frame.fate in ("shown", "held")]
+    shown = [frame for frame in report.frames if frame.fate in ("shown", "held")]
+    return sorted(shown, key=lambda frame: frame.left)
 
 
 def _list_line(report: Report) -> list[int]:
@@ -191,3 +194,33 @@ def test_the_machine_does_not_press_a_replay() -> None:
     config = create_config(governor={"watch_machine": True, "memory_share": 0.0001})
     report = create_replay(make_recording(_GOP * 2), config=config, costs={"detect": 1.0}).run()
     assert report.rungs == ()
+
+
+_GAPS_S = st.lists(
+    st.sampled_from((0.0, 0.0, 1 / FPS, 1 / FPS, 1 / FPS, 0.1, 0.7, 2.5)), min_size=20, max_size=45
+)
+_COSTS = st.fixed_dictionaries(
+    {work: st.sampled_from((0.0, 2.0, 15.0, 45.0)) for work in ("decode", "detect", "encode")}
+)
+
+
+@settings(
+    max_examples=10,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # each try to shrink takes a second
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(gaps_s=_GAPS_S, costs=_COSTS)
+def test_whatever_comes_when_each_frame_has_one_fate_and_the_line_goes_on(
+    gaps_s: list[float], costs: dict[str, float]
+) -> None:
+    arrivals_s = list(itertools.accumulate(gaps_s))
+    recording = make_recording((_GOP * 2)[: len(gaps_s)], arrivals_s)
+    report = create_replay(recording, costs=costs).run()
+    assert format_report(create_replay(recording, costs=costs).run()) == format_report(report)
+    came = [frame for frame in report.frames if frame.fate != "held"]
+    assert [frame.number for frame in came] == list(range(1, len(gaps_s) + 1))
+    assert {frame.fate for frame in came} <= {"shown", "dropped"}
+    line = _list_line(report)
+    assert all(one < next_ for one, next_ in itertools.pairwise(line))
+    assert max(b - a for a, b in itertools.pairwise(line)) <= 3 * 90_000
