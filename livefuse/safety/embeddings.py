@@ -54,7 +54,7 @@ def get_embedding(
 ) -> NDArray[np.float32] | None:
     """Return the face's embedding (d,) by this embedder's network, made now if need be.
 
-    None: the picture cannot be opened, or the network makes nothing of it.
+    None: the picture cannot be opened or is gone by then, or the network makes nothing of it.
     """
     try:
         if shelf.has_part(record, "embedding"):
@@ -64,9 +64,10 @@ def get_embedding(
                 return np.frombuffer(kept.vector, "<f4").astype(np.float32)
         vector = embedder.embed(read_picture(shelf.open_part(record, "picture")))
         with shelf.lock():
-            # Only beside its record: it may have been revoked meanwhile.
-            if shelf.has_part(record, "picture"):
-                write_embedding(shelf, record, embedder.model, vector)
+            # It may have been revoked, or removed, while the network looked at it.
+            if not shelf.has_part(record, "picture"):
+                return None
+            write_embedding(shelf, record, embedder.model, vector)
     except (LivefuseError, msgspec.MsgspecError, ValueError):
         return None
     return vector

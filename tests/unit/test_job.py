@@ -144,6 +144,7 @@ def test_a_live_stream_starts_covered_while_networks_load(operations, is_covered
         wait_until(lambda: job.statistics().frames_out >= 5)
         early = job.statistics()
         assert (early.state == "loading") == is_covered
+        assert early.health == ("LOADING" if is_covered else "ONLINE")
         assert (early.counts.get("covered_loading", 0) >= 5) == is_covered
         assert "detect" not in early.steps
         pipeline.may_load.set()
@@ -193,6 +194,8 @@ def test_a_step_that_fails_on_every_frame_makes_the_job_degraded(monkeypatch):
     try:
         wait_until(lambda: job.statistics().state == "degraded")
         assert job.statistics().counts["covered_step_failed"] >= 15
+        assert job.statistics().health == "DEGRADED_INFERENCE"
+        assert job.statistics().token["log"][-1]["state"] == "blur_failed"
         assert job.error is None
         works.set()
         wait_until(lambda: job.statistics().state == "live")

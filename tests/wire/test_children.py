@@ -57,9 +57,15 @@ def test_an_srt_receiver_ends_with_the_thread_that_was_abandoned():
 
     started = []
     url = f"srt://127.0.0.1:{find_free_port()}?mode=listener"
-    thread = threading.Thread(target=lambda: started.append(start_srt(url)))
+
+    def start():
+        started.append(start_srt(url))
+        child = psutil.Process(started[0]._process.pid)
+        wait_until(lambda: child.name().startswith("srt"), 10, "receiver")
+
+    thread = threading.Thread(target=start)
     thread.start()
-    thread.join(5)
+    thread.join(15)
     process = started[0]._process
     try:
         assert process.wait(5) == -signal.SIGKILL

@@ -422,3 +422,17 @@ def test_no_file_is_left_open(store, record):
         store.revoke("Anna")
         store.enroll(draw(), CONSENT, check=accept)
     assert len(list(here.iterdir())) <= before + 1
+
+
+def test_a_consent_that_ends_while_a_network_looks_at_the_face_is_obeyed(store, clock, record):
+    """Nothing of the face is given out, and nothing is left beside its record."""
+
+    def embed(_picture):
+        store.revoke(record.face_id)
+        return np.ones(4, np.float32) / 2
+
+    late = FaceStore(
+        SafetyConfig(folder=str(store.folder)), clock, embedder=FaceEmbedder("late", embed)
+    )
+    assert late.list_gallery() == ()
+    assert not (store.folder / "faces" / record.face_id / "embedding").exists()
