@@ -6,7 +6,7 @@ it. So now and then a single frame does the work, unseen; when that is cheap aga
 the mean is believed if all three were.
 
 A frame that takes long holds up those behind it, so the dearer it was the rarer it is tried: a
-fiftieth of the time at most, and rarer still after a minute without luck.
+fortieth of the time at most, and rarer still after a minute without luck.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from livefuse.clock import NS_PER_MS, NS_PER_S
 
 _SERIES: Final = 3
-_SPACING: Final = 50  # times what a try cost
+_SPACING: Final = 40  # times what a try cost
 _SOONEST_NS: Final = 4 * NS_PER_S
 _LATEST_NS: Final = 60 * NS_PER_S
 _PATIENCE_NS: Final = 60 * NS_PER_S

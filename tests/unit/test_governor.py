@@ -267,13 +267,13 @@ def test_what_got_dear_alone_comes_back_within_ten_seconds_of_being_cheap(load_s
 
 
 def test_a_dear_stage_is_tried_rarely():
-    """A fiftieth of the time at most, and less after a minute without luck."""
+    """A fortieth of the time at most, and less after a minute without luck."""
     run = Run()
     run.feed(LIGHT, 3)
     run.feed(DEAR, 600)
     assert len(run.decisions) == 1
     first_minute = [at_s for at_s in run.sounded_s if at_s < 63]
-    assert 0.130 * len(first_minute) <= 60 / 50
+    assert 0.130 * len(first_minute) <= 60 / 40
     assert len(run.sounded_s) - len(first_minute) <= 12
 
 
