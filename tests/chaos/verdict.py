@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.chaos.bare import BareJudge, Reference
+from tests.chaos.control import is_overloaded
 from tests.chaos.judge import (
     GAP_S,
     Track,
@@ -139,6 +140,7 @@ def _judge_recording(
     verdict.check(f"{kind}, bare faces", seen[:3] or shown, "none", is_kept=not seen)
     if kind != "harmed":
         _judge_sync(verdict, outcome, kind, track)
+    track.recording.audio.clear()  # ten minutes of it are 115 MB
     return track
 
 
@@ -229,6 +231,9 @@ def _judge_process(verdict: Verdict, outcome: Outcome) -> None:
         is_kept = last is not None and last <= bound_s
         verdict.check("well after the last", told, f"<= {bound_s:.0f} s", is_kept=is_kept)
     verdict.tell("slowest recoveries", [f"{k} {s:.1f} s" for s, k in sorted(known)[:-4:-1]])
+    busy = [s for s in outcome.samples if s.status and is_overloaded(s.status)]
+    share = 100 * len(busy) / max(len(outcome.samples), 1)
+    verdict.tell("covered for want of time", f"{share:.0f} % of the run")
     before, after = map(Counter, outcome.threads)
     more = dict(after - before)
     verdict.check("threads more", more or 0, "none", is_kept=not more)

@@ -9,7 +9,7 @@ from tests.chaos.run import run_chaos
 from tests.chaos.verdict import judge
 from tests.wire.servers import require
 
-pytestmark = [pytest.mark.wire, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.wire, pytest.mark.timeout(600)]
 
 SECONDS = 52.0
 SEED = 20
