@@ -167,7 +167,7 @@ def test_rtsp_through_a_restart_of_the_server(face_clip, tmp_path):
     check_played(path, least=4)
 
 
-def test_a_job_writes_what_it_keeps_when_asked_by_a_signal(face_clip, tmp_path):
+def test_a_job_writes_what_it_keeps_when_asked_and_when_its_input_is_lost(face_clip, tmp_path):
     require("gst-rtsp-server", "ffmpeg")
     kept = tmp_path / "kept"
     with RtspServer(face_clip) as server:
@@ -184,12 +184,16 @@ def test_a_job_writes_what_it_keeps_when_asked_by_a_signal(face_clip, tmp_path):
             assert job.stdout is not None
             assert job.stdout.readline().startswith(f"recording: {kept}/main-")
             assert job.poll() is None
+            server.stop()
+            wait_until(lambda: list(kept.glob("*degraded_input.mkv.jsonl")), 10, "bad health")
         finally:
             job.send_signal(signal.SIGTERM)
             job.communicate(timeout=15)
     assert job.returncode == 0
-    (path,) = [path for path in kept.glob("*.mkv") if "asked" in path.name]
-    sink = play(path)
-    assert 55 <= len(sink.counters) <= 110
-    assert is_increasing(sink.counters)
-    assert sink.packets
+    assert len(list(kept.glob("*.mkv"))) == 2
+    for reason in ("asked", "degraded_input"):
+        (path,) = kept.glob(f"*-{reason}.mkv")
+        sink = play(path)
+        assert 55 <= len(sink.counters) <= 110
+        assert is_increasing(sink.counters)
+        assert sink.packets
