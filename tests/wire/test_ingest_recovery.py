@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import http.server
 import itertools
 import os
 import socket
+import subprocess
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import av
@@ -19,7 +23,16 @@ from tests.clips import write_clip
 from tests.media import make_clip
 from tests.sinks import CollectingSink
 from tests.wire.relay import RtspRelay
-from tests.wire.servers import HOST, Push, RtspServer, find_free_port, push_rtmp, wait_until
+from tests.wire.servers import (
+    HOST,
+    Push,
+    RtspServer,
+    find_free_port,
+    find_program,
+    push_rtmp,
+    require,
+    wait_until,
+)
 from tests.wire.test_ingest_pull import running
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(90)]
@@ -179,6 +192,80 @@ def test_rtmp_comes_back_when_its_server_restarts(nginx, short_clip):
             check_return(sink, leave, come_back)
             assert "lost" in sink.states
             assert sink.counts["reconnect"] >= 2
+
+
+@contextmanager
+def streaming_server(port, data, seconds):
+    """An HTTP server that sends `data` for ever, as fast as it plays."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "video/mp2t")
+            self.end_headers()
+            piece = 188 * 20
+            with contextlib.suppress(OSError):
+                for start in itertools.cycle(range(0, len(data), piece)):
+                    if ending.wait(seconds * piece / len(data)):
+                        return
+                    self.wfile.write(data[start : start + piece])
+
+        def log_message(self, *_args):
+            pass
+
+    ending = threading.Event()
+    with http.server.ThreadingHTTPServer((HOST, port), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ending.set()
+            server.shutdown()
+            thread.join(2)
+
+
+def test_http_comes_back(tmp_path):
+    clip = write_clip(tmp_path / "clip.ts", frames=60, options={"g": "15", "keyint_min": "15"})
+    port, servers = find_free_port(), contextlib.ExitStack()
+
+    def come_back():
+        servers.enter_context(streaming_server(port, clip.read_bytes(), 2.0))
+
+    with servers:
+        come_back()
+        with running(f"http://{HOST}:{port}/live") as sink:
+            check_return(sink, servers.close, come_back)
+            assert "lost" in sink.states
+
+
+def test_srt_comes_back(short_clip):
+    require("srt-live-transmit", "ffmpeg")
+    port, local = find_free_port(socket.SOCK_DGRAM), find_free_port(socket.SOCK_DGRAM)
+    program = find_program("srt-live-transmit") or ""
+    command = [program, "-q", f"udp://{HOST}:{local}", f"srt://{HOST}:{port}?mode=listener"]
+    senders = []
+
+    def come_back():
+        senders.append(
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        )
+
+    def leave():
+        senders[-1].kill()
+        senders[-1].wait(5)
+
+    config = IngestConfig(open_timeout_ms=10_000, read_timeout_ms=2000)
+    url = f"udp://{HOST}:{local}?pkt_size=1316"
+    come_back()
+    try:
+        with (
+            Push(short_clip, url, is_looping=True, form="mpegts"),
+            running(f"srt://{HOST}:{port}", config) as sink,
+        ):
+            check_return(sink, leave, come_back)
+    finally:
+        leave()
 
 
 def test_a_camera_that_reboots_is_dialled_until_it_is_there(short_clip):
