@@ -128,3 +128,14 @@ def test_sockets_of_a_child_are_bounded_in_bytes_and_time():
         assert sock.fileno() in _tune_sockets(2000)
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 3000
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) <= 1 << 18
+
+
+@pytest.mark.parametrize("kind", ["video", "audio"])
+@pytest.mark.parametrize("step", [90_000 / 25, 90_000 * 1001 / 30_000, 1024 * 90_000 / 44_100])
+def test_after_half_an_hour_a_stamp_is_where_it_belongs(kind, step):
+    """(C51) What a container counts in is coarse; the error does not add up."""
+    timeline = Timeline(90)  # whole ms, as FLV and Matroska
+    for number in range(round(30 * 60 * 90_000 / step)):
+        placed = timeline.place(kind, round(number * step))
+        assert placed is not None
+        assert abs(placed - number * step / 90) <= 1
