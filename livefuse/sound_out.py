@@ -95,8 +95,7 @@ class SoundOut:
                 if packet is not None:
                     if pulse is not None:
                         pulse.begin()
-                    self._send(track.process(packet))
-                    self._note_delay(packet)
+                    self._take(track, packet)
                     if pulse is not None:
                         pulse.end()
                 if pictures is not None and pictures.last_pts >= 0:
@@ -106,6 +105,12 @@ class SoundOut:
         finally:
             if track.errors:
                 self._telemetry.count("audio_errors", track.errors)
+
+    def _take(self, track: AudioTrack, packet: Packet) -> None:
+        if track.source_codec == "opus":
+            self._pass_on_source(packet)
+        self._send(track.process(packet))
+        self._note_delay(packet)
 
     def _send(self, packets: list[Packet]) -> None:
         with self._lock:
@@ -117,6 +122,13 @@ class SoundOut:
                     self._telemetry.count("audio_behind_silence")
                 self._pass_on(placed[:-1], "filled_audio_packets")
                 self._pass_on(placed[-1:])
+
+    def _pass_on_source(self, packet: Packet) -> None:
+        """Let viewers by WebRTC have the source's own Opus, with nothing in between."""
+        with self._lock:
+            self._check_turn()
+            moved_by = self._shift + self._offset
+        self._fanout.relay(replace(packet, pts=packet.pts + moved_by, dts=packet.dts + moved_by))
 
     def _follow(self, pictures: PictureLine) -> None:
         with self._lock:

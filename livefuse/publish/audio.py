@@ -52,6 +52,11 @@ class AudioTrack:
             self.info = self._transcoder.info
 
     @property
+    def source_codec(self) -> str:
+        """What the sound is coded in as it comes."""
+        return self._source.codec
+
+    @property
     def is_relayed(self) -> bool:
         """Whether the source's own AAC goes out."""
         return self._transcoder is None

@@ -202,6 +202,11 @@ class FanOut:
             stream.send(packet)
         self._keyframes.serve()
 
+    def relay(self, packet: Packet) -> None:
+        """Hand Opus as it came to whoever takes that, beside the AAC for all; the audio thread."""
+        if self.whep is not None:
+            self.whep.relay(packet)
+
     def show(self, frame: Frame) -> None:
         """Hand the picture to every output that takes pictures, from the encode thread."""
         self.snapshot.show(frame)

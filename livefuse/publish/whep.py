@@ -1,7 +1,8 @@
 """The stream for viewers by WebRTC (WHEP): the packets of the one encode to each of them.
 
 It costs nothing while nobody watches: not even aiortc is loaded. Each packet is cut into RTP
-payloads once for all; sound becomes Opus once for all. A viewer that asks for a picture (PLI) or
+payloads once for all; a browser's own Opus goes on untouched, other sound becomes Opus once for
+all. A viewer that asks for a picture (PLI) or
 has just come gets a keyframe by way of the one encoder; one that is too slow skips to the next.
 
 The stream is H.264 as the encoder makes it (high profile, no B-frames, parameter sets before each
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 _NTP_EPOCH_S: Final = 2_208_988_800
 """From 1900, where NTP counts from, to 1970."""
+_SOURCE_PAUSE: Final = TIME_BASE_HZ // 5
+"""A source's own sound that stays away for longer is filled by what all outputs get: silence."""
 
 
 class WhepOutput:
@@ -58,6 +61,7 @@ class WhepOutput:
         self._opus: OpusTranscoder | None = None
         self._packets = self._dropped_before = 0
         self._error = ""
+        self._sound_pts = self._relayed_pts = -_SOURCE_PAUSE
         # An instant of the job's line and of the clock: what reports to viewers count by.
         self._anchor: tuple[int, float] | None = None
         self._log = get_logger("publish")
@@ -105,14 +109,21 @@ class WhepOutput:
         if self._anchor is None:
             self._anchor = (packet.pts, self._clock.epoch_s())
         if packet.kind == "audio":
-            for sound in self._transcode(packet):
-                unit = Payloads((sound.data,), sound.pts * RATE_HZ // TIME_BASE_HZ, sound.pts)
-                self._pass_on(viewers, "audio", unit, is_keyframe=True)
+            if packet.pts > self._relayed_pts + _SOURCE_PAUSE:
+                for sound in self._transcode(packet):
+                    self._send_sound(viewers, sound)
             return
         payloads = packetize_h264(split_nals(packet.data))
         unit = Payloads(payloads, packet.pts, packet.pts)
         self._packets += 1
         self._pass_on(viewers, "video", unit, is_keyframe=packet.is_keyframe)
+
+    def relay(self, packet: Packet) -> None:
+        """Hand the source's own Opus to every viewer: it takes the place of what is made of AAC."""
+        viewers = self._viewers
+        if viewers and self._anchor is not None:
+            self._relayed_pts = packet.pts
+            self._send_sound(viewers, packet)
 
     def close(self, timeout_s: float) -> None:  # noqa: ARG002 - saying goodbye takes no time
         """End the stream for all viewers."""
@@ -147,6 +158,14 @@ class WhepOutput:
                     hint="raise webrtc.max_viewers, or watch live.flv",
                 )
             self._opening += 1
+
+    def _send_sound(self, viewers: tuple[_Viewer, ...], packet: Packet) -> None:
+        """Send sound that goes on behind what was sent: AAC and the source's own take turns."""
+        if packet.pts <= self._sound_pts:
+            return
+        self._sound_pts = packet.pts
+        unit = Payloads((packet.data,), packet.pts * RATE_HZ // TIME_BASE_HZ, packet.pts)
+        self._pass_on(viewers, "audio", unit, is_keyframe=True)
 
     def _transcode(self, packet: Packet) -> list[Packet]:
         """Return Opus for `packet`; a packet that cannot be decoded is left out."""

@@ -46,7 +46,7 @@ class Session:
         return self._peer.silent_s
 
     def patch(self, body: str, etag: str) -> str:
-        """Take the body of a PATCH and the value of If-Match; return what is answered.
+        """Take the body of a PATCH and If-Match, "" without; return what is answered.
 
         Nothing (204) for more candidates; a fragment (200) for new credentials, which restart ICE
         and give the session another `etag`.
@@ -60,7 +60,7 @@ class Session:
         if self._peer.state == "closed":
             raise JobNotFoundError("the session has ended", hint="send a new offer")
         fragment = read_fragment(body)
-        if etag not in (self.etag, "*"):
+        if etag.removeprefix("W/").strip('"') not in (self.etag.strip('"'), "*", ""):
             raise JobChangedError(
                 "the ICE session has changed meanwhile", hint="send its present ETag in If-Match"
             )

@@ -324,3 +324,16 @@ def test_a_job_that_is_over_lets_nobody_in():
         for peers, offer in offers:
             with pytest.raises(JobError, match="over"):
                 peers.answer(offer)
+
+
+def test_the_sound_of_a_browser_goes_on_untouched():
+    """What comes as Opus leaves as that Opus: no second coding, and nothing waits for it."""
+    with running("whip:") as job, Publisher(get_whip(job).answer):
+        wait_for(lambda: job.state == "running", 15, "the job")
+        whep = get_whep(job)
+        with (
+            mock.patch.object(whep, "_transcode", wraps=whep._transcode) as transcoded,
+            Watcher(whep.answer) as watcher,
+        ):
+            wait_for(lambda: len(watcher.samples) > 50, 15, "sound")
+            assert transcoded.call_count < 10  # at the very start there may be no Opus yet
