@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from livefuse.clock import NS_PER_S, ManualClock
@@ -41,10 +43,10 @@ class Stages:
 
 
 class Bench:
-    def __init__(self):
+    def __init__(self) -> None:
         self.clock = ManualClock(start_ns=NS_PER_S)
         self.entrance = Entrance("job", "live", Telemetry(self.clock), ("rtsp://u:hunter2@h/",))
-        self.stages = Stages(self.entrance.telemetry)
+        self.stages: Any = Stages(self.entrance.telemetry)
 
     def open(self, width=64, audio=SOUND):
         pulse = Pulse("decode", self.clock)

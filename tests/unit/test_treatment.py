@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import structlog.testing
@@ -49,9 +50,9 @@ class Bench:
     def __init__(self, pipeline, operations=("detect", "blur")):
         self.clock = ManualClock()
         self.telemetry = Telemetry(self.clock)
-        self.pool = FramePool(*SIZE, 6)
-        self.arrived: Ring = Ring(2)
-        self.treated: Ring = Ring(4)
+        self.pool: Any = FramePool(*SIZE, 6)
+        self.arrived: Ring[Any] = Ring(2)
+        self.treated: Ring[Any] = Ring(4)
         self.token = TokenCell(create_token(operations, now_epoch_s=0.0))
         setting = Setting(Config(), self.telemetry, self.pool, self.treated, None)
         self.treatment = Treatment(setting, self.arrived, pipeline, self.token)
@@ -92,7 +93,9 @@ def test_what_an_abandoned_thread_gives_back_is_refused_and_its_frames_are_repla
     held = bench.put(100)
     assert at_work.wait(10)
     bench.put(200)
-    assert bench.treatment.pulses[0].work.name == "detect"
+    work = bench.treatment.pulses[0].work
+    assert work is not None
+    assert work.name == "detect"
     assert bench.pool.lent == 2
     bench.treatment.abandon()
     assert bench.pool.lent == 0, "one is replaced, one given back"

@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import threading
 import time
+from functools import partial
 
 import av
 import pytest
@@ -68,12 +69,16 @@ def read_stamps(path, kind):
         ]
 
 
+def has_restarted(job, restart):
+    return restart in job.statistics().restarts
+
+
 def break_one_after_the_other(job, faults):
     """Set off each fault, wait until what it broke was made anew and all is well, then a moment."""
     time.sleep(3)
     for seam, fault, restart in faults:
         seam.set_off(fault)
-        wait_until(lambda name=restart: job.statistics().restarts.get(name), 10, restart)
+        wait_until(partial(has_restarted, job, restart), 10, restart)
         wait_until(lambda: job.statistics().health == "ONLINE", 15, "way back")
         time.sleep(2)
     for seam, *_ in faults:
