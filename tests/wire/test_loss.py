@@ -12,6 +12,7 @@ import time
 import av
 import pytest
 
+from tests.measure import measure_av_offsets_ms, record
 from tests.wire.servers import NginxRtmp, RtspServer, require, wait_until
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(150)]
@@ -27,6 +28,15 @@ def read_stamps(path, kind):
             for packet in container.demux(stream)
             if packet.dts is not None
         ]
+
+
+def check_in_step(path, from_s):
+    """Assert that flashes and beeps fall together after `from_s` (C51)."""
+    recording = record(path)
+    recording.video = [picture for picture in recording.video if picture.pts_s > from_s]
+    offsets = measure_av_offsets_ms(recording)
+    assert len(offsets) >= 3
+    assert max(map(abs, offsets)) <= 40, offsets
 
 
 def end(process):
@@ -76,6 +86,7 @@ def test_the_rtmp_session_outlives_the_rtsp_server(face_clip, tmp_path, leave, c
         assert min(steps) >= 0
         assert max(steps) <= 1.5
         assert stamps[-1] - stamps[0] > 12
-    # At the end it is the source's picture again, at the source's rate.
+    # At the end it is the source's picture again, at the source's rate, in step with its sound.
     pictures = read_stamps(out, "video")
     assert sum(stamp > pictures[-1] - 3 for stamp in pictures) >= 60
+    check_in_step(out, pictures[-1] - 6)
