@@ -18,7 +18,9 @@ The path of a packet through the files; base.py says what all ways in have in co
     source.py reader.py   an opened input, and the thread that reads it and can be left behind
     connection.py         one connection's life: opens, stalls, ends; pacer.py for bursty ones
     decode.py             packets -> frames of the pool, on the job's line (timeline.py),
-                          of the job's size and colours (canvas.py, hdr.py); sound beside them
+                          of the job's size and colours (canvas.py, hdr.py); sound.py beside them
+    nal.py trust.py       what packets tell before they are decoded; which pictures may be seen
+                          after a loss, and when a decoder or a connection is given up
     file.py               the same for a file: no thread of its own, no second try
     synthetic.py          draws (scene/) instead of decoding
     diagnose.py           what FFmpeg said -> the error a person reads

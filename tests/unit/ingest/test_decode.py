@@ -10,17 +10,19 @@ import numpy as np
 import pytest
 from av.codec.context import CodecContext
 
-from livefuse.clock import NS_PER_MS, ManualClock
+from livefuse.clock import NS_PER_MS, ManualClock, SystemClock
 from livefuse.config import IngestConfig
 from livefuse.errors import IngestEndedError
 from livefuse.ingest.decode import DecodeStage
-from livefuse.ingest.source import NewExtradata, Source, set_up_decoder
+from livefuse.ingest.source import NewExtradata, Source, open_source, set_up_decoder
 from livefuse.ingest.trust import ERROR_BUDGET, MAX_RENEWALS
+from tests.clips import write_clip
 from tests.damage import SIZE, cut, encode_noise
 from tests.sinks import CollectingSink
 
 CONFIG = IngestConfig()
 MS = Fraction(1, 1000)
+FLV_HEADER_BYTES = 13
 
 
 class Pixels(CollectingSink):
@@ -141,6 +143,24 @@ def test_extradata_that_changes_gets_a_new_decoder():
     assert sink.counts["decoder_renewed"] == 1
     run.feed(second.packets, opaque=NewExtradata(second.extradata))
     assert sink.counts["decoder_renewed"] == 1, "the same again is nothing new"
+
+
+def test_flv_whose_sequence_header_changes_goes_on(tmp_path):
+    """FFmpeg says so beside a packet; RTMP servers do it when an encoder changes its size."""
+    first = write_clip(tmp_path / "first.flv", size=(160, 96))
+    second = write_clip(tmp_path / "second.flv", size=(96, 160))
+    both = tmp_path / "both.flv"
+    both.write_bytes(first.read_bytes() + second.read_bytes()[FLV_HEADER_BYTES:])
+    source = open_source(str(both), CONFIG, is_live=True, url="rtmp://127.0.0.1/live/x")
+    sink, clock = CollectingSink(), SystemClock()
+    stage = DecodeStage(sink, CONFIG, clock, threading.Event(), is_live=True)
+    stage.begin_segment(source)
+    for is_video, packet in source.packets:
+        stage.take(packet, clock.now_ns(), is_video=is_video)
+    stage.flush()
+    source.close()
+    assert len(sink.pts) == 60
+    assert sink.counts["decoder_renewed"] == 1
 
 
 class Stubborn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import socket
 
 import msgspec
@@ -10,9 +11,18 @@ import pytest
 from livefuse.clock import SystemClock
 from livefuse.config import IngestConfig
 from livefuse.errors import IngestAuthError, IngestConnectError, IngestUnsupportedError
-from livefuse.ingest.listen import ListenIngest, check_address, describe_fault
-from livefuse.ingest.listen_child import Hello, Order, is_refused
-from livefuse.packet import AudioInfo, StreamsInfo, VideoInfo
+from livefuse.ingest.listen import ListenIngest, _iter_packets, check_address, describe_fault
+from livefuse.ingest.listen_child import NO_STAMP, Hello, Order, Renewal, is_refused
+from livefuse.ingest.source import read_new_extradata
+from livefuse.packet import (
+    AudioInfo,
+    Packet,
+    StreamsInfo,
+    VideoInfo,
+    encode_info,
+    encode_packet,
+    iter_messages,
+)
 from tests.sinks import CollectingSink
 
 URL = "rtmp://127.0.0.1:1935/live/myS3cretKey"
@@ -44,6 +54,20 @@ def test_messages_survive_the_pipe():
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(order), type=Order) == order
     hello = Hello(StreamsInfo(VideoInfo("h264", 2, 2, extradata=b"\1"), AudioInfo("aac", 48000, 2)))
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(hello), type=Hello) == hello
+
+
+def test_new_parameter_sets_go_with_the_next_picture():
+    pipe = io.BytesIO(
+        encode_packet(Packet("video", b"1", 0, NO_STAMP))
+        + encode_info(Renewal(b"other"))
+        + encode_packet(Packet("audio", b"2", 1, 1))
+        + encode_packet(Packet("video", b"3", 2, 2))
+        + encode_packet(Packet("video", b"4", 3, 3))
+    )
+    found = [
+        (bytes(p), p.dts, read_new_extradata(p)) for _, p in _iter_packets(iter_messages(pipe))
+    ]
+    assert found == [(b"1", None, None), (b"2", 1, None), (b"3", 2, b"other"), (b"4", 3, None)]
 
 
 def test_taken_port_is_said_before_anything_starts():

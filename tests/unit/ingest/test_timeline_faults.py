@@ -56,17 +56,18 @@ def play(media, *, start=0, jumps=(), faults=(), bits=64, jitters=(0.0,)):
     """Return (time, kind, place) of all that was placed, and what was counted."""
     counts: Counter[str] = Counter()
     timeline = SourceTimeline(lambda name: counts.update([name]), is_live=True)
-    placed, last, now = [], {}, 0.0
+    placed, now = [], 0.0
+    last: dict[str, int] = {}
     for number, (at_s, kind) in enumerate(media):
         moved = sum(by for since, by in jumps if at_s >= since)
         stamp = (start + round((at_s + moved) * TIME_BASE_HZ)) % (1 << bits)
         now = max(now, at_s + jitters[number % len(jitters)])
         arrival_ns = round(now * NS_PER_S)
-        stamp = damage(stamp, kind, at_s, faults, last)
+        given = damage(stamp, kind, at_s, faults, last)
         if kind == "video":
-            place = timeline.stamp_video(stamp, BASE, arrival_ns)
+            place = timeline.stamp_video(given, BASE, arrival_ns)
         else:
-            place = timeline.stamp_audio(stamp, BASE, arrival_ns, 1920)
+            place = timeline.stamp_audio(given, BASE, arrival_ns, 1920)
         if place is not None:
             placed.append((at_s, kind, place))
     return placed, counts
@@ -150,7 +151,8 @@ def test_an_hour_of_faults_does_not_drift():
     ]
     counts: Counter[str] = Counter()
     timeline = SourceTimeline(lambda name: counts.update([name]), is_live=True)
-    last, late = {}, 0
+    late = 0
+    last: dict[str, int] = {}
     for at_s, kind in list_media(3600):
         stamp = damage(round(at_s * TIME_BASE_HZ), kind, at_s, near[int(at_s // 20)], last)
         ns = round(at_s * NS_PER_S)
