@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -126,6 +127,19 @@ def test_an_input_that_was_lost_is_held_as_live_and_comes_back_with_its_first_pi
     assert {frame.picture for frame in held} == {report.frames[59].picture}
     back = next(frame for frame in report.frames if frame.fate == "shown" and frame.at_ms > 6000)
     assert back.at_ms == pytest.approx(7000, abs=1)
+
+
+def test_pictures_that_cannot_be_decoded_are_as_a_loss_until_some_can() -> None:
+    """A live job dials again then; a recording goes on with what came."""
+    noise = random.Random(1)
+    broken = [b"\0\0\0\1\x65" + noise.randbytes(200) for _ in range(5 * FPS)]
+    report = create_replay(make_recording([*_GOP, *broken, *_GOP])).run()
+    assert [change.state for change in report.input] == ["live", "lost", "live"]
+    assert report.summary["counts"]["reconnect"] >= 1
+    assert report.summary["shown"] == 2 * FPS
+    back = next(frame for frame in report.frames if frame.fate == "shown" and frame.at_ms > 2000)
+    assert back.at_ms == pytest.approx(6000, abs=1)
+    assert report.summary["held"] >= 15
 
 
 def test_a_picture_is_covered_while_a_step_fails(monkeypatch: pytest.MonkeyPatch) -> None:
