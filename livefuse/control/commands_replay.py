@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-import msgspec
 from cyclopts import Parameter
 
 from livefuse.control.commands_run import (  # noqa: TC001 - read at run time
@@ -157,8 +156,6 @@ def _replay(
     from livefuse.workers.local import Worker  # noqa: PLC0415 - as above
 
     set_up_logging(request.config.log, request.urls)
-    http = msgspec.structs.replace(request.config.http, enabled=False)
-    config = msgspec.structs.replace(request.config, http=http)
     spec = JobSpec(
         source=request.source,
         targets=request.targets,
@@ -167,9 +164,9 @@ def _replay(
         source_face=request.source_face,
         parameters=request.parameters,
     )
-    recording = open_recording(file, config.ingest)
-    worker = Worker(config, SystemClock())
-    replay = Replay(spec, config, recording, worker.create_pipeline, costs)
+    recording = open_recording(file, request.config.ingest)
+    worker = Worker(request.config, SystemClock())
+    replay = Replay(spec, request.config, recording, worker.create_pipeline, costs)
     report = replay.run()
     if report_path is not None:
         write_atomically(report_path, format_report(report), "--report")

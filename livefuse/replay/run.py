@@ -51,7 +51,7 @@ class Replay:
 
     Args:
         spec: what is to be done; its mode says whether late frames are dropped, as live, or none.
-        config: as a job's. Nothing is served by HTTP.
+        config: as a job's. Nothing is served by HTTP, and nothing waits for `publish.delay_ms`.
         recording: what came in.
         create_pipeline: makes a pipeline for the mode, on a clock, its side work run where told.
         costs: how long work takes.
@@ -73,7 +73,7 @@ class Replay:
         self.clock = VirtualClock(costs, start_ns=_START_NS)
         self.journal = DecisionJournal(self.clock, self.clock.unmeasured)
         self.telemetry = Telemetry(self.clock, self.journal)
-        self._spec, self._config, self._costs = spec, config, costs
+        self._spec, self._config, self._costs = spec, _adapt(config), costs
         self._recording = recording
         self._token = TokenCell(spec.create_token(self.clock.epoch_s()))
         aside = _Aside(self.clock)
@@ -82,7 +82,7 @@ class Replay:
         self._entrance.is_ready.set()
         # Files take their time: none of it passes here, so nothing may be dropped for it.
         self._fanout = FanOut.create(
-            spec.targets, config, self.clock, self._request_keyframe, lossless=True
+            spec.targets, self._config, self.clock, self._request_keyframe, lossless=True
         )
         self._media: MediaInfo | None = None
 
@@ -160,6 +160,15 @@ class Replay:
     def _request_keyframe(self) -> None:
         if self._entrance.stages is not None:
             self._entrance.stages.encoder.force_keyframe()
+
+
+def _adapt(config: Config) -> Config:
+    """Return `config` without what has a thread of its own outside of virtual time."""
+    return msgspec.structs.replace(
+        config,
+        http=msgspec.structs.replace(config.http, enabled=False),
+        publish=msgspec.structs.replace(config.publish, delay_ms=0),
+    )
 
 
 class _Aside(InlineExecutor):
