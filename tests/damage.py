@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import av
 import numpy as np
+
+if TYPE_CHECKING:
+    from av.video.codeccontext import VideoCodecContext
 
 SIZE = (160, 96)
 
@@ -35,9 +38,10 @@ def encode_noise(  # noqa: PLR0913 - each is a choice of some test, with a defau
 
     `is_global` puts the parameter sets beside the packets, as FLV and MP4 do.
     """
-    context = av.CodecContext.create(codec, "w")
+    context = cast("VideoCodecContext", av.CodecContext.create(codec, "w"))
     context.width, context.height = size
-    context.pix_fmt, context.time_base, context.framerate = "yuv420p", Fraction(1, 30), 30
+    context.pix_fmt, context.time_base = "yuv420p", Fraction(1, 30)
+    context.framerate = Fraction(30)
     if full_range:
         context.color_range = 2
     if is_global:

@@ -64,6 +64,7 @@ def play(media, *, start=0, jumps=(), faults=(), bits=64, jitters=(0.0,)):
         now = max(now, at_s + jitters[number % len(jitters)])
         arrival_ns = round(now * NS_PER_S)
         given = damage(stamp, kind, at_s, faults, last)
+        place: int | None
         if kind == "video":
             place = timeline.stamp_video(given, BASE, arrival_ns)
         else:
