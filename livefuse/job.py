@@ -274,6 +274,8 @@ class Job:
         self._fanout.close(_FINISH_S if self._is_patient() else _JOIN_S)
         self._builder.end("failed" if self.error is not None else "")
         self.state = "stopped" if self.error is None else "failed"
+        if self.error is not None and stages is not None:
+            self._report.tell_health(self.state, self.error)  # whoever started it knows already
         self._has_started.set()
         self._finished.set()
 

@@ -23,7 +23,7 @@ Kind = Literal["slow", "hung", "died"]
 SLOW_NS: Final = NS_PER_S
 """Work that takes longer is slow: from here on whoever watches sees the picture stand."""
 _USUAL_NS: Final = NS_PER_S // 4
-_LATE_NS: Final = NS_PER_S
+_LATE_NS: Final = NS_PER_S // 2
 _FIRST_WORK_FACTOR: Final = 10
 _MINUTE_NS: Final = 60 * NS_PER_S
 _FIRST_WAIT_NS: Final = NS_PER_S // 2

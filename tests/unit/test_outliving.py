@@ -312,3 +312,25 @@ def test_a_job_whose_pipeline_hangs_can_be_stopped(monkeypatch, run_job):
     assert job.stop(15)
     assert time.monotonic() - started < 8
     assert job.statistics().counts["abandoned_threads"] == 1
+
+
+@pytest.mark.parametrize("place", ["finish", "begin"])
+def test_a_file_whose_pipeline_dies_ends_with_a_sentence(monkeypatch, tmp_path, place):
+    """Nothing is made anew where every frame counts: what is missing would not be seen."""
+
+    def die(self, *args, **kwargs):
+        raise ZeroDivisionError("nobody foresaw this")
+
+    monkeypatch.setattr(Pipeline, place, die)
+    config = load_config(settings=("http.enabled=false",))
+    pipeline = Pipeline(config, share_sessions(), SystemClock(), create_services())
+    source = "test:?size=64x64&frames=40&audio=0"
+    spec = JobSpec(source, (str(tmp_path / "out.mkv"),), ("detect", "blur"), mode="every_frame")
+    job = Job("job", spec, config, SystemClock(), lambda mode: pipeline)
+    job.start()
+    assert job.wait(20)
+    assert isinstance(job.error, JobError)
+    assert "nobody foresaw this" in str(job.error)
+    stats = job.statistics()
+    assert stats.restarts == {}
+    assert (stats.state, stats.health) == ("failed", "ERROR")

@@ -87,7 +87,7 @@ def break_one_after_the_other(job, faults):
 
 
 def test_one_recording_whatever_breaks(face_clip, tmp_path, monkeypatch):
-    """A pipeline that hangs, an encoder that raises and one that hangs, a decode loop that dies."""
+    """A pipeline that hangs; an encoder and a decode loop that raise, and then hang."""
     require("nginx", "gst-rtsp-server", "ffmpeg")
     step = Seam(monkeypatch, Pipeline, "run_step", lambda _self, _state, name: name == "blur")
     encoder = Seam(monkeypatch, VideoEncoder, "encode")
@@ -97,6 +97,7 @@ def test_one_recording_whatever_breaks(face_clip, tmp_path, monkeypatch):
         (encoder, "raise", "encode_died"),
         (encoder, "hang", "encode_hung"),
         (decode, "raise", "decode_died"),
+        (decode, "hang", "decode_hung"),
     )
     out = tmp_path / "far.mkv"
     with NginxRtmp() as server, RtspServer(face_clip, is_looping=True) as source:
