@@ -89,7 +89,7 @@ class WhipIngest:
             JobNotFoundError: there is none; perhaps it has ended.
         """
         session = self._session
-        if session is None or session.id != session_id:
+        if session is None or session.id != session_id or session.state == "closed":
             raise JobNotFoundError("there is no such publisher, or it has left")
         return session
 
@@ -145,9 +145,9 @@ class WhipIngest:
     def _leave(self, feed: WhipFeed) -> None:
         """Let go of a publisher that gives nothing any more; a new one may be there already."""
         with self._condition:
-            session = self._session if self._feed is feed else None
+            session = None
             if self._feed is feed:
-                self._feed = None
+                session, self._session, self._feed = self._session, None, None
         if session is not None:
             session.close_soon()
 

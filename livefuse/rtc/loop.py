@@ -13,6 +13,7 @@ from concurrent.futures import TimeoutError as CallTimeoutError
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from livefuse.errors import JobError
+from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -26,6 +27,7 @@ class RtcLoop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(_note_failure)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="livefuse-rtc", daemon=True)
         self._thread.start()
@@ -58,6 +60,12 @@ class RtcLoop:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+
+
+def _note_failure(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what a task died of: its peer ends by itself, and nobody wants to see a trace."""
+    cause = context.get("exception") or context.get("message", "")
+    get_logger("rtc").debug("a task failed", cause=f"{type(cause).__name__}: {cause}")
 
 
 def get_loop() -> RtcLoop:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from aiortc import (
@@ -46,6 +47,9 @@ GATHER_S: Final = 0.3
 """STUN and TURN servers that answer later are done without: an answer takes half a second."""
 _LOOK_EVERY_S: Final = 0.5
 _CLOSE_S: Final = 5.0
+for _name in ("aiortc", "aioice"):
+    # What they warn of comes as a trace, and with addresses; a peer's end is told by us.
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
 _BASELINE: Final = ("42e01f", "42001f")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import threading
 import time
@@ -59,6 +60,11 @@ def watch_on(watcher, pictures):
     wait_for(lambda: len(watcher.counters) >= seen + pictures, 10, f"{pictures} more pictures")
 
 
+def count_peers():
+    gc.collect()
+    return sum(isinstance(one, rtc_peer.Peer) for one in gc.get_objects())
+
+
 def is_rising(values):
     return all(a < b for a, b in itertools.pairwise(values))
 
@@ -79,7 +85,11 @@ def test_a_browser_sends_and_another_watches(monkeypatch):
         wait_for(lambda: job.state == "running", 15, "the job")
         whep = get_whep(job)
         assert not whep.status().viewers
-        with Watcher(whep.answer) as first, Watcher(whep.answer) as second, Watcher(whep.answer):
+        with (
+            Watcher(whep.answer) as first,
+            Watcher(whep.answer) as second,
+            Watcher(whep.answer) as third,
+        ):
             wait_for(lambda: len(first.counters) > 60 and len(second.counters) > 30, 20, "pictures")
             assert whep.status().viewers == 3
             assert is_rising(first.counters)
@@ -88,7 +98,10 @@ def test_a_browser_sends_and_another_watches(monkeypatch):
             statistics = job.statistics()
             assert [output["viewers"] for output in statistics.outputs] == [3]
         wait_for(lambda: not whep.status().viewers, 5, "viewers that leave are seen to")
+        first.session = second.session = third.session = None
+    publisher.session = None
     wait_for(lambda: count_threads("video-decoder", "audio-decoder") <= before, 5, "no thread left")
+    wait_for(lambda: not count_peers(), 10, "no peer left in memory")
 
 
 def test_sound_comes_in_step():
