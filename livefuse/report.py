@@ -104,6 +104,7 @@ class Report:
             load=load.describe() if load else {},
             networks=networks,
             sound=stages.describe_sound() if stages is not None else {},
+            delay_ms=self._fanout.delay_ms,
             health=health,
             health_reason=reason,
             input={"state": entrance.state, "age_ms": entrance.get_age_ms()},

@@ -65,6 +65,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     load: dict[str, Any] = msgspec.field(default_factory=dict)
     networks: dict[str, Any] = msgspec.field(default_factory=dict)
     sound: dict[str, Any] = msgspec.field(default_factory=dict)
+    delay_ms: int = 0
     health: str = ""
     health_reason: str = ""
     input: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -119,6 +119,11 @@ class FanOut:
             fanout.add(url)
         return fanout
 
+    @property
+    def delay_ms(self) -> int:
+        """How long after its arrival everything leaves; 0: at once."""
+        return self._config.delay_ms
+
     def add(self, url: str) -> OutputStatus:
         """Add an output, at any time; return its id and state. It starts with header and keyframe.
 

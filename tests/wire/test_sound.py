@@ -50,7 +50,8 @@ def test_an_offset_and_a_constant_delay_that_were_asked_for_are_there(server):
     with running(url, settings=("audio.offset_ms=120", "publish.delay_ms=700")) as job:
         wait_state(job, 0, "live")
         recording = record(url, seconds=3.5, timeout_s=25)
-        assert job.statistics().sound["offset_ms"] == 120
+        stats = job.statistics()
+        assert (stats.sound["offset_ms"], stats.delay_ms) == (120, 700)
     offsets = measure_av_offsets_ms(recording)
     assert len(offsets) >= 2
     assert all(80 <= offset <= 160 for offset in offsets), offsets

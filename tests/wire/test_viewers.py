@@ -176,5 +176,5 @@ def test_a_player_that_goes_away_is_forgotten(stream):
     for _ in range(5):
         player = SlowPlayer(url, 100_000)
         wait_until(partial(player.has_read, 1000), 5, "data")
-        player.finish()
+        assert player.finish().startswith(b"FLV")
     wait_until(lambda: process.num_fds() <= fds, 10, "sockets closed")
