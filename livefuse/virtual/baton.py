@@ -61,7 +61,7 @@ class Baton:
         self._home.acquire()
         self._order = self._turns = 0
         self._until_ns: int | None = None
-        self._is_stopping = False
+        self._is_stopping = self._is_out = False
         self._error: BaseException | None = None
 
     # Up and down: the owner; `start` also an actor.
@@ -86,7 +86,7 @@ class Baton:
             self._home.acquire()
         except BaseException:
             self._is_stopping = True  # a signal: the one that runs has the baton still
-            self._home.acquire(timeout=_JOIN_S)
+            self._is_out = not self._home.acquire(timeout=_JOIN_S)
             raise
         if self._error is None and self._has_work():
             if until_ns is not None and self.now_ns >= until_ns:
@@ -103,7 +103,9 @@ class Baton:
     def stop(self) -> None:
         """End all actors: each meets `ActorStopped` where it waits."""
         self._is_stopping = True
-        if self._alive:
+        if self._is_out:
+            self._home.acquire(timeout=_JOIN_S)  # who is busy brings it when that is done
+        elif self._alive:
             self._hand_over(self._choose())
             self._home.acquire()
         for thread in self._threads:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from functools import partial
@@ -204,6 +205,28 @@ def test_stops_at_a_moment_and_goes_on() -> None:
     assert seen == [1, 2, 3]
     clock.stop()
     assert seen == [1, 2, 3]
+    assert not _list_threads()
+
+
+def test_a_signal_ends_all_and_comes_out() -> None:
+    """Ctrl-C reaches the thread that waits for the actors, whoever runs just then."""
+    clock, ended = VirtualClock(), []
+
+    def work() -> None:
+        try:
+            clock.sleep_until(10 * _MS)
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(0.1)  # busy while the owner is told
+            clock.sleep_until(10**18)
+        finally:
+            ended.append("work")
+
+    clock.start("other", lambda: clock.sleep_until(10**18))
+    clock.start("work", work)
+    with pytest.raises(KeyboardInterrupt):
+        clock.run_until_done()
+    clock.stop()
+    assert ended == ["work"]
     assert not _list_threads()
 
 
