@@ -144,8 +144,7 @@ class Job:
         """Send to `url` too, from the next keyframe on; return its id and state.
 
         Raises:
-            ConfigError: the URL cannot be understood.
-            PublishError: the file cannot be written.
+            ConfigError, PublishError: it cannot be understood, the file cannot be written.
             JobError: the job is over, or sends there already.
         """
         status = self._fanout.add(url)
