@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from livefuse.clock import NS_PER_S
 from livefuse.governor import SPARED, Governor
+from livefuse.pipeline.conveyor import is_light
 from livefuse.pipeline.state import Load
 from livefuse.telemetry import get_logger
 
@@ -34,8 +35,9 @@ class LoadControl:
         telemetry: Telemetry,
         look_every: int,
     ) -> None:
-        parts = {f"{name}{SPARED}": part for name, part in part_of.items()} | dict(part_of)
-        self._governor = Governor(config, frame_ms, parts, look_every)
+        self._part_of = part_of
+        self._operations: tuple[str, ...] = ()
+        self._governor = Governor(config, frame_ms, _add_spared(part_of), look_every)
         self._config = config
         self._telemetry = telemetry
         self._log = get_logger("governor")
@@ -110,6 +112,7 @@ class LoadControl:
         self._bare += outcome.is_enhanced is False
         if not self._config.enabled:
             return
+        self._follow_operations(outcome.token.operations)
         # What a step costs when it works is what a rung spares; when it does not is another figure.
         costs = {
             f"{name}{SPARED}" if name in outcome.spared else name: took_ms
@@ -118,6 +121,14 @@ class LoadControl:
         self._follow(now_ns, self._governor.note_frame(now_ns, costs, self._delay_ms))
         pressing = self._list_pressures()
         self._follow(now_ns, self._governor.note_pressure(now_ns, pressing))
+
+    def _follow_operations(self, operations: tuple[str, ...]) -> None:
+        """Judge by what is done now, not by what an operation cost that has been switched off."""
+        if operations == self._operations:
+            return
+        self._operations = operations
+        part_of = dict.fromkeys(operations, 0) if is_light(operations) else self._part_of
+        self._governor.set_stages(operations, _add_spared(part_of))
 
     def _list_pressures(self) -> frozenset[str]:
         return frozenset[str]().union(*self._pressures.copy().values())
@@ -138,3 +149,7 @@ class LoadControl:
         self._telemetry.count("downgrades" if decision.is_downgrade else "upgrades")
         self._telemetry.journal.note_rung(rung.name, decision.reason)
         self._log.info("load", rung=rung.name, reason=decision.reason)
+
+
+def _add_spared(part_of: Mapping[str, int]) -> dict[str, int]:
+    return {f"{name}{SPARED}": part for name, part in part_of.items()} | dict(part_of)

@@ -25,12 +25,12 @@ from livefuse.load_control import LoadControl
 from livefuse.machine import MachineWatch
 from livefuse.packet import Packet, StreamsInfo
 from livefuse.picture_out import PictureOut
-from livefuse.pipeline.conveyor import MAX_PARTS
+from livefuse.pipeline.conveyor import assign_parts
 from livefuse.publish.audio import AudioTrack
 from livefuse.publish.encode import VideoEncoder
 from livefuse.ring import Ring, RingClosed, RingMode
 from livefuse.sound_out import SoundOut
-from livefuse.treatment import Setting, Treatment, find_parts
+from livefuse.treatment import Setting, Treatment, count_parts
 from livefuse.watchdog import Pulse
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Stages:
         self.streams = StreamsInfo(
             video=encoder.info, audio=track.info if track is not None else None
         )
-        parts = min(config.pipeline.execution_threads, MAX_PARTS)
+        parts = count_parts(config)
         # One frame for each place in the two rings, two for each part of the pipeline (at work,
         # waiting for the next), one each for decoder and encoder, one that is held, one to spare.
         self._pool = FramePool(media.width, media.height, 2 * config.ring.capacity + 2 * parts + 3)
@@ -166,7 +166,7 @@ class Stages:
         """Return what the threads of these stages run, by name, in the order of a frame's way."""
         config = self._config
         if self._mode == "live":
-            parts = find_parts(config, token.get())
+            parts = assign_parts(count_parts(config))
             self.load = LoadControl(
                 config.governor, self._frame_ms, parts, self._telemetry, config.detect.every_n
             )

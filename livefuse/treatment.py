@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
-from livefuse.pipeline.conveyor import MAX_PARTS, Conveyor, assign_parts
+from livefuse.pipeline.conveyor import MAX_PARTS, Conveyor
 from livefuse.pipeline.state import Load
 from livefuse.ring import Ring, RingClosed
 from livefuse.telemetry import get_logger
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from livefuse.token import Token, TokenCell
 
 PART: Final = "pipeline"
-_LIGHT_OPERATIONS: Final = frozenset({"detect", "blur"})
 
 
 @dataclass(slots=True, frozen=True)
@@ -63,7 +62,7 @@ class Treatment:
         self._token = token
         self._conveyor = Conveyor(
             pipeline,
-            count_parts(setting.config, token.get()),
+            count_parts(setting.config),
             self._take,
             self._give,
             self._clock.create_condition,
@@ -192,13 +191,6 @@ class Treatment:
             self._log.warning(f"{what}, {fate}", cause=outcome.error)
 
 
-def count_parts(config: Config, token: Token) -> int:
-    """Return into how many parts a pipeline is cut for what `token` asks."""
-    # A second thread only adds a hand-over where there is little to do.
-    is_light = _LIGHT_OPERATIONS.issuperset(token.operations)
-    return 1 if is_light else min(config.pipeline.execution_threads, MAX_PARTS)
-
-
-def find_parts(config: Config, token: Token) -> dict[str, int]:
-    """Return for each operation which part of a treatment does it."""
-    return assign_parts(count_parts(config, token))
+def count_parts(config: Config) -> int:
+    """Return into how many parts a pipeline is cut."""
+    return min(config.pipeline.execution_threads, MAX_PARTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from livefuse.config import Rung
 
@@ -62,6 +62,13 @@ class Costs:
     def replace(self, stage: str, cost_ms: float) -> None:
         """Take `cost_ms` for what `stage` costs, whatever was thought before."""
         self._averages_ms[stage], self._samples[stage] = cost_ms, 1
+
+    def keep_only(self, stages: Collection[str], part_of: Mapping[str, int]) -> None:
+        """Forget all but `stages`, which share threads by `part_of` from now on."""
+        self._part_of = part_of
+        for stage in list(self._averages_ms):
+            if stage.removesuffix(SPARED) not in stages:
+                del self._averages_ms[stage], self._samples[stage]
 
     def forget(self, rung: int) -> None:
         """Forget what runs on `rung`: it is to be judged by what it measures from now on."""

@@ -90,8 +90,7 @@ class Governor:
         self._frame_ms = frame_ms
         self._costs = Costs(config.rungs, part_of or {}, look_every)
         self._sounding = Sounding()
-        # A frame that is on its way through several threads at once takes longer than one time.
-        self._late_frames = max(_LATE_FRAMES, float(len(set((part_of or {}).values()))))
+        self._late_frames = _count_late_frames(part_of or {})
         self._first_ns: int | None = None
         self._rung = 0
         self._over_since_ns: int | None = None
@@ -112,6 +111,11 @@ class Governor:
         """Return a snapshot."""
         name = self._rungs[self._rung].name
         return GovernorStatistics(self._rung, name, self._downgrades, self._upgrades)
+
+    def set_stages(self, stages: Collection[str], part_of: Mapping[str, int]) -> None:
+        """Take note that other stages work on frames from now on; see `part_of` above."""
+        self._costs.keep_only(stages, part_of)
+        self._late_frames = _count_late_frames(part_of)
 
     def note_frame(
         self, now_ns: int, costs_ms: Mapping[str, float], queue_delay_ms: float
@@ -269,3 +273,8 @@ def _is_harsh(rung: Rung) -> bool:
 
 def _rank_pressure(reason: str) -> int:
     return PRESSURES.index(reason) if reason in PRESSURES else len(PRESSURES)
+
+
+def _count_late_frames(part_of: Mapping[str, int]) -> float:
+    """Return after how many frames' times a frame is late: several threads take more than one."""
+    return max(_LATE_FRAMES, float(len(set(part_of.values()))))

@@ -2,7 +2,8 @@
 
 The operations are cut into parts by rank; each part is one thread's work and takes one frame at a
 time, so every step still sees all frames in order. With `n` parts the rate is that of the slowest
-part instead of that of their sum; the delay of a frame stays their sum.
+part instead of that of their sum; the delay of a frame stays their sum. Where there is little to do
+the first part does it all: a second thread would only add a hand-over.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from livefuse.ring import Ring
 from livefuse.token import OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from livefuse.clock import Condition
     from livefuse.frame import Frame
@@ -32,6 +33,7 @@ _FIRST_RANKS: Final[dict[int, tuple[int, ...]]] = {
     6: (0, 1, 2, 3, 4, 5),
 }
 MAX_PARTS: Final = max(_FIRST_RANKS)
+_LIGHT: Final = frozenset({"detect", "blur"})
 
 
 def assign_parts(parts: int) -> dict[str, int]:
@@ -40,6 +42,11 @@ def assign_parts(parts: int) -> dict[str, int]:
     return {
         name: sum(rank >= first for first in first_ranks) - 1 for name, rank in OPERATIONS.items()
     }
+
+
+def is_light(operations: Collection[str]) -> bool:
+    """Say whether one thread does all of `operations`."""
+    return _LIGHT.issuperset(operations)
 
 
 class Conveyor:
@@ -69,6 +76,8 @@ class Conveyor:
         self._rings: list[Ring[FrameState]] = [
             Ring(1, mode="every_frame", condition=create_condition()) for _ in range(self.parts - 1)
         ]
+        # Each is written by one thread, so that they can be compared without a lock.
+        self._handed_over = self._handed_in = 0
 
     def run_part(self, index: int) -> None:
         """Work until there are no more frames; finish those that wait.
@@ -79,11 +88,15 @@ class Conveyor:
         try:
             while True:
                 state = self._next(index)
+                does_all = index == 0 and self._does_all(state)
                 for name in state.token.operations:
-                    if self.part_of[name] == index:
+                    if does_all or self.part_of[name] == index:
                         self._note_work(index, name)
                         self._pipeline.run_step(state, name)
-                self._pass_on(index, state)
+                if does_all or index == len(self._rings):
+                    self._finish(index, state)
+                else:
+                    self._pass_on(index, state)
         finally:
             if index:
                 self._rings[index - 1].close(discard=True)  # the part before must not wait
@@ -101,12 +114,21 @@ class Conveyor:
         self._note_work(index, "begin")
         return self._pipeline.begin(*taken)
 
+    def _does_all(self, state: FrameState) -> bool:
+        """Say whether the first part does the whole frame: no other may be on its way then."""
+        is_alone = self._handed_over == self._handed_in
+        return is_alone and is_light(state.token.operations)
+
     def _pass_on(self, index: int, state: FrameState) -> None:
-        if index < len(self._rings):
-            self._note_work(index, "")
-            self._rings[index].put(state)
-            return
+        self._note_work(index, "")
+        if index == 0:
+            self._handed_over += 1
+        self._rings[index].put(state)
+
+    def _finish(self, index: int, state: FrameState) -> None:
         self._note_work(index, "finish")
         outcome = self._pipeline.finish(state)
         self._note_work(index, "")
         self._give(state.frame, outcome)
+        if index:
+            self._handed_in += 1

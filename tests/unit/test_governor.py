@@ -336,3 +336,22 @@ def test_several_slow_frames_in_a_row_are_believed_and_one_is_not():
     for _ in range(3):
         costs.note(0, "enhance", 133.0)
     assert costs.get_ms("enhance") > 25.0
+
+
+def test_an_operation_that_is_switched_off_weighs_no_more():
+    """A page turns a heavy operation off: what it cost must not keep the job down for ever."""
+    run = Run()
+    heavy = LIGHT | {"puppet": 40.0}
+    run.feed(heavy, 6)
+    assert run.governor.rung > 0
+    run.governor.set_stages(tuple(LIGHT), {})
+    run.feed(LIGHT, 40)
+    assert run.governor.rung == 0
+
+
+def test_stages_that_share_a_thread_add_up_only_there():
+    run = Run()
+    run.feed({"detect": 20.0, "blur": 20.0}, 3)
+    one = run.governor.predict_ms(0)
+    run.governor.set_stages(("detect", "blur"), {"detect": 0, "blur": 1})
+    assert run.governor.predict_ms(0) < one

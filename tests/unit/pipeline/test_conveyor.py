@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -60,14 +61,15 @@ def create_frames(count):
 
 
 def run(frames, parts, token=None, pipeline=None):
-    """Move `frames` through a conveyor; return what came out, in order."""
-    token = token or create_token(OPERATIONS, now_epoch_s=0.0)
-    waiting, out = list(frames), []
+    """Move `frames` through a conveyor, by one token or a list of them; return what came out."""
+    one = create_token(OPERATIONS, now_epoch_s=0.0) if token is None else token
+    tokens = one if isinstance(one, list) else [one] * len(frames)
+    waiting, out = list(zip(frames, tokens, strict=True)), []
 
     def take():
         if not waiting:
             raise RingClosed
-        return waiting.pop(0), token, Load()
+        return *waiting.pop(0), Load()
 
     conveyor = Conveyor(
         pipeline or create_pipeline(),
@@ -112,6 +114,40 @@ def test_one_frame_is_painted_while_the_next_is_analysed(steps, parts):
     steps["blur"].work = lambda state: meet.wait(PATIENCE_S) if state.frame.pts < 3 * 3000 else None
     out = run(create_frames(4), parts)
     assert [outcome.error for _, outcome in out] == [""] * 4
+
+
+def test_where_there_is_little_to_do_one_thread_does_it_all(steps):
+    token = create_token(("detect", "blur"), now_epoch_s=0.0)
+    out = run(create_frames(6), 3, token)
+    assert all(outcome.vouched for _, outcome in out)
+    assert steps["detect"].threads == steps["blur"].threads
+    assert len(steps["blur"].threads) == 1
+
+
+def test_what_is_done_may_change_while_frames_are_on_their_way(steps):
+    """Whole, at a frame's boundary, in order, and a step never works in two threads at once."""
+    busy = {name: threading.Lock() for name in OPERATIONS}
+
+    def guard(name):
+        def work(state):
+            assert busy[name].acquire(blocking=False)
+            time.sleep(0.001)
+            busy[name].release()
+
+        return work
+
+    for name, step in steps.items():
+        step.work = guard(name)
+    light = create_token(("detect", "blur"), now_epoch_s=0.0)
+    whole = create_token(OPERATIONS, now_epoch_s=0.0)
+    tokens = ([light] * 4 + [whole] * 5) * 4
+    frames = create_frames(len(tokens))
+    out = run(frames, 3, tokens)
+    assert [frame for frame, _ in out] == frames
+    assert all(outcome.vouched for _, outcome in out)
+    for token, (_, outcome) in zip(tokens, out, strict=True):
+        assert [name for name, _ in outcome.steps] == list(token.operations)
+    assert len(steps["blur"].threads) == 2
 
 
 def test_with_one_thread_nothing_overlaps(steps):
