@@ -18,6 +18,7 @@ import av
 import numpy as np
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+from av.video.frame import PictureType
 
 from livefuse.config import EncodeConfig
 from livefuse.frame import TIME_BASE_HZ, Colour, create_frame
@@ -30,6 +31,7 @@ from livefuse.ingest.scene.drawing import (
     read_counter,
 )
 from livefuse.ingest.scene.voice import add_beeps, find_sync_moments
+from livefuse.packet import Packet
 from livefuse.publish.encode import VideoEncoder
 from livefuse.rtc import patches
 from livefuse.rtc.fragment import Fragment, build_fragment, read_fragment
@@ -208,8 +210,7 @@ class Publisher(Client):
 
     def _feed(self) -> None:
         width, height = self.size
-        config = EncodeConfig(bitrate_kbps=1500, keyframe_interval_s=10.0, preset="ultrafast")
-        self._encoder = VideoEncoder(config, width, height, FPS, Colour())
+        self._encoder = self._create_encoder(width, height)
         bars, frame, sound = BarsPicture(width, height), create_frame(width, height), Sound()
         self._encoder.force_keyframe()
         started = None
@@ -223,7 +224,7 @@ class Publisher(Client):
                 return
             if (width, height) != self.size:
                 width, height = self.size
-                self._encoder = VideoEncoder(config, width, height, FPS, Colour())
+                self._encoder = self._create_encoder(width, height)
                 bars, frame = BarsPicture(width, height), create_frame(width, height)
             self._draw(bars, frame, number)
             frame.pts = number * TIME_BASE_HZ // FPS
@@ -234,6 +235,12 @@ class Publisher(Client):
             if self.has_sound:
                 for data, pts in sound.encode_until(number / FPS):
                     self._put(self.audio, data, pts)
+
+    def _create_encoder(self, width: int, height: int) -> Any:
+        if self.codec == "VP8":
+            return Vp8Encoder(width, height)
+        config = EncodeConfig(bitrate_kbps=1500, keyframe_interval_s=10.0, preset="ultrafast")
+        return VideoEncoder(config, width, height, FPS, Colour())
 
     def _draw(self, bars: BarsPicture, frame: Any, number: int) -> None:
         time_s = number / FPS
@@ -247,6 +254,33 @@ class Publisher(Client):
         packet.pts = packet.dts = pts
         packet.time_base = _BASE
         self.loop.post(track.packets.put_nowait, packet)
+
+
+class Vp8Encoder:
+    """What a browser without H.264 sends."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self._encoder: Any = av.CodecContext.create("libvpx", "w")
+        self._encoder.width, self._encoder.height = width, height
+        self._encoder.pix_fmt, self._encoder.time_base = "yuv420p", _BASE
+        self._encoder.bit_rate = 1_500_000
+        self._encoder.options = {"deadline": "realtime", "cpu-used": "12", "lag-in-frames": "0"}
+        self._is_forced = False
+
+    def force_keyframe(self) -> None:
+        """Make the next picture a keyframe."""
+        self._is_forced = True
+
+    def encode(self, frame: Any) -> list[Packet]:
+        """Return the packet of `frame`."""
+        picture = av.VideoFrame.from_ndarray(frame.buffer, format="yuv420p")
+        picture.pts, picture.time_base = frame.pts, _BASE
+        picture.pict_type = PictureType.I if self._is_forced else PictureType.NONE
+        self._is_forced = False
+        return [
+            Packet("video", bytes(packet), frame.pts, frame.pts)
+            for packet in self._encoder.encode(picture)
+        ]
 
 
 class Sound:

@@ -281,6 +281,18 @@ def test_a_publisher_whose_page_is_reloaded_gives_way_to_itself(monkeypatch):
         first.close()
 
 
+def test_a_browser_without_h264_sends_vp8():
+    """Chromium of some distributions and old phones have no H.264 to send; losses are mended too."""
+    with running("whip:") as job, Publisher(get_whip(job).answer, codec="VP8") as publisher:
+        wait_for(lambda: job.state == "running", 15, "the job")
+        with Watcher(get_whep(job).answer) as watcher:
+            watch_on(watcher, 30)
+            publisher.lose(0.03)
+            watch_on(watcher, 60)
+            assert is_rising(watcher.counters)
+            assert job.statistics().media["decoder"] == "vp8"
+
+
 def test_a_picture_that_changes_its_size_is_fitted():
     """C45: a browser scales its camera as its network allows."""
     with running("whip:") as job, Publisher(get_whip(job).answer, has_sound=False) as publisher:

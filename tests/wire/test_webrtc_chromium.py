@@ -95,5 +95,6 @@ def test_a_page_that_is_reloaded_sends_again(context, monkeypatch):
         wait_on(page, lambda: job.statistics().frames_in > before + 10, 15, "pictures again")
         page.evaluate("watch(false)")
         wait_on(page, lambda: len(page.evaluate("seen.out")) > 10, 15, "pictures")
+        assert page.faults == []
         page.close()
         wait_for(lambda: not get_whep(job).status().viewers, 25, "the viewer is collected")

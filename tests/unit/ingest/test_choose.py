@@ -22,6 +22,7 @@ def create(url):
         ("hls://127.0.0.1/a.m3u8", "PullIngest"),
         ("udp://@:5000", "PullIngest"),
         ("listen:rtmp://127.0.0.1:1935/live/key", "ListenIngest"),
+        ("whip:", "WhipIngest"),
         ("clip.mp4", "FileIngest"),
         ("/tmp/a:b.mp4", "FileIngest"),
         ("file:///tmp/clip.mp4", "FileIngest"),
@@ -52,7 +53,8 @@ def test_a_file_url_is_unquoted_and_a_path_is_not(url, path):
 def test_only_files_are_not_live():
     assert not is_live_url("clip.mp4")
     assert not is_live_url("file:///tmp/clip.mp4")
-    assert all(map(is_live_url, ("rtsp://h/x", "camera:x", "test:", "listen:rtmp://h/a/k")))
+    live = ("rtsp://h/x", "camera:x", "test:", "listen:rtmp://h/a/k", "whip:")
+    assert all(map(is_live_url, live))
 
 
 def test_unknown_scheme_names_the_nearest():
