@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from livefuse.clock import NS_PER_MS, ManualClock, SystemClock
@@ -60,6 +60,7 @@ def test_too_much_leaves_early(monkeypatch):
     assert queue.take_due(10 * MS) == packets[:2]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["video", "audio"]), st.integers(0, 300)), max_size=50))
 def test_each_kind_stays_in_order_whatever_comes(moves):
     queue = DelayQueue(50)

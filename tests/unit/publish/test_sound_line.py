@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from livefuse.packet import Packet
@@ -101,6 +101,7 @@ def test_a_stream_that_silence_cannot_be_made_for_keeps_its_holes():
     assert line.follow(50 * SECOND) == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4 * SECOND)), max_size=60))
 def test_whatever_comes_the_line_never_steps_back(moves):
     line = create_line()
@@ -113,6 +114,7 @@ def test_whatever_comes_the_line_never_steps_back(moves):
     assert all(b.pts >= a.pts for a, b in itertools.pairwise(out))
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(1, 280), max_size=200))
 def test_whatever_is_lost_the_length_is_the_wall_time(lost):
     """(C53) Up to two seconds in a row, within 20 ms."""
