@@ -1,4 +1,4 @@
-"""Frames out: one encode, then RTMP, HTTP-FLV, files, a virtual camera.
+"""Frames out: one encode, then RTMP, HTTP-FLV, WebRTC, files, a virtual camera.
 
 The path of a frame through the files; base.py says what all ways out have in common:
 
@@ -10,6 +10,7 @@ The path of a frame through the files; base.py says what all ways out have in co
     rtmp.py               rtmp_state.py (queue) -> rtmp_session.py (one connection) -> rtmp_link.py
                           (pipe) -> rtmp_child.py; rtmp_failure.py, backoff.py when it fails
     flv.py                the stream for players, FLV or MPEG-TS
+    whep.py               the stream for browsers by WebRTC; opus.py makes its sound
     record.py             files: record_file.py opens them, mux.py muxes
     virtualcam.py         pictures before the encode
     flv_writer.py ts_writer.py h264.py gop_queue.py timeline.py state_cell.py    what these share

@@ -282,7 +282,7 @@ def test_a_publisher_whose_page_is_reloaded_gives_way_to_itself(monkeypatch):
 
 
 def test_a_browser_without_h264_sends_vp8():
-    """Chromium of some distributions and old phones have no H.264 to send; losses are mended too."""
+    """Some builds of Chromium have no H.264 to send; losses are mended as well."""
     with running("whip:") as job, Publisher(get_whip(job).answer, codec="VP8") as publisher:
         wait_for(lambda: job.state == "running", 15, "the job")
         with Watcher(get_whep(job).answer) as watcher:
