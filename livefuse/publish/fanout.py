@@ -208,8 +208,11 @@ class FanOut:
         self._keyframes.serve()
 
     def relay(self, packet: Packet) -> None:
-        """Hand Opus as it came to whoever takes that, beside the AAC for all; the audio thread."""
-        if self.whep is not None:
+        """Hand Opus as it came to whoever takes that, beside the AAC for all; the audio thread.
+
+        With a delay for all it is left to what is made of the delayed AAC.
+        """
+        if self.whep is not None and self._delay is None:
             self.whep.relay(packet)
 
     def show(self, frame: Frame) -> None:
