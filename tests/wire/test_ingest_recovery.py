@@ -91,11 +91,11 @@ def test_a_picture_is_there_soon_after_its_last_packet(face_clip, transport):
     with RtspServer(face_clip) as server, RtspRelay(server.port) as relay:
         url = server.url.replace(str(server.port), str(relay.port))
         with running(url, config, sink=Whole(face_clip)) as sink:
-            wait_until(lambda: len(sink.times) >= 75, 15, "pictures")
+            wait_until(lambda: len(sink.times) >= 60, 15, "pictures")
     assert sink.counters[0] == 0, "the first picture is the first that passed"
     # What came while the streams were looked for is decoded at once; after that it is live.
     delays = [seen - passed for passed, seen in zip(relay.picture_times, sink.times, strict=False)]
-    assert np.median(delays[30:75]) < 0.15
+    assert np.median(delays[30:60]) < 0.15
     assert sink.smeared == 0
 
 
@@ -159,7 +159,7 @@ def check_return(sink, leave, come_back, *, patience_s=5.0):
     wait_until(lambda: len(sink.pts) > 15, 20, "pictures")
     leave()
     wait_until(lambda: sink.states[-1] != "live", 2.5, "state but live")
-    time.sleep(3)
+    time.sleep(2)
     seen = len(sink.pts)
     come_back()
     wait_until(lambda: len(sink.pts) > seen + 5, patience_s + 3, "return")
