@@ -17,7 +17,8 @@ from livefuse.clock import NS_PER_S
 SHORTEST_DISTRUST_NS: Final = 2 * NS_PER_S
 """How long after the last sign of damage a keyframe is waited for; longer if they come seldom."""
 LONGEST_DISTRUST_NS: Final = 10 * NS_PER_S
-"""After so long a picture is shown that has no mark itself: some sources send no keyframes."""
+"""After so long without any keyframe, whole or not, a picture without a mark of its own is shown:
+some sources send none."""
 _KEYFRAME_SHARE: Final = 1.5
 _MAX_SUSPECTS: Final = 64
 
@@ -61,6 +62,8 @@ class Trust:
         self._suspects.pop(pts, None)
         if is_hit:
             self.distrust(now_ns)
+            if is_key:
+                self._since_ns = now_ns
             return False
         if is_key:
             self._note_keyframe(now_ns)

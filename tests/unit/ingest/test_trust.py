@@ -64,6 +64,15 @@ def test_lasting_damage_does_not_hold_the_picture_for_ever():
     assert LONGEST_DISTRUST_NS / NS_PER_MS <= shown[0] < 12_000
 
 
+def test_while_damaged_keyframes_come_a_whole_one_is_waited_for():
+    trust = Trust()
+    assert admit(trust, 0, key=True)
+    for at in range(33, 30_000, 33):
+        is_key = at % 990 == 0
+        assert not admit(trust, at, key=is_key, corrupt=is_key or at == 33)
+    assert admit(trust, 30_000, key=True)
+
+
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 3000)), max_size=60))
 def test_a_marked_picture_is_never_seen(pictures):
     trust, now = Trust(), 0
