@@ -26,10 +26,11 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     by place, by track id or by the gallery's names, both listed in `people`. `blur_whom` auto: the
     others when a swap has the chosen ones, else the chosen.
 
-    `on_failure`: what becomes of a frame that a step failed on. skip: it is covered (or left out)
-    and the next one goes on; hold: the last good picture is shown instead; alert: as skip, and the
-    failure is told. A job that hides faces never shows the frame itself, and later frames are not
-    touched by any of them. `cover_all`: nothing of the picture is to be seen for now. `beautify` are amounts, -1 to 1, or colours, by parameter name.
+    `on_failure`: what becomes of a frame that a step failed on. skip: it is covered (or left
+    out) and the next one goes on; hold: the last good picture is shown instead; alert: as skip,
+    and the failure is told. A job that hides faces never shows the frame itself, and later
+    frames are not touched by any of them. `cover_all`: nothing of the picture is to be seen for
+    now. `beautify` are amounts, -1 to 1, or colours, by parameter name.
     """
 
     face_size: Annotated[int, msgspec.Meta(ge=16, le=2048)] = 256
