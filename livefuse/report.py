@@ -36,6 +36,7 @@ class Report:
         self._crew = crew
         self._telemetry = entrance.telemetry
         self._told: Health | None = None
+        self._bad_ns = -NS_PER_S
         self._log = get_logger("job")
 
     def judge(self, state: str, error: LivefuseError | None) -> Condition:
@@ -63,9 +64,16 @@ class Report:
         )
 
     def tell_health(self, state: str, error: LivefuseError | None) -> None:
-        """Log how the job is when that is news. From the supervisor's thread alone."""
+        """Log how the job is when that is news. From the supervisor's thread alone.
+
+        That it is well again is told once it has been so for a second: what comes and goes is one
+        trouble, not many.
+        """
         health, reason = self.judge(state, error)
-        if health != self._told:
+        now_ns = self._telemetry.clock.now_ns()
+        if health not in _GOOD:
+            self._bad_ns = now_ns
+        if health != self._told and now_ns - self._bad_ns >= (NS_PER_S if health in _GOOD else 0):
             log = self._log.info if health in _GOOD else self._log.warning
             log("health", job=self._entrance.job_id, health=health, reason=reason)
             self._told = health
