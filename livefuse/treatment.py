@@ -71,6 +71,8 @@ class Treatment:
         limit_ns = setting.config.watchdog.step_limit_ms * NS_PER_MS
         names = [f"{PART}-{index + 1}" if index else PART for index in range(self._conveyor.parts)]
         self.pulses = [Pulse(name, self._clock, limit_ns) for name in names]
+        for pulse in self.pulses:
+            pulse.has_worked = True  # the steps were warmed up: their first frame costs no more
         self._lock = threading.Lock()
         self._held: dict[int, Frame] = {}
         self._is_abandoned = False
