@@ -172,6 +172,7 @@ class Publisher(Client):
         self.has_sound = has_sound
         self.codec = codec
         self.keyframe_wishes = 0
+        self.is_paused = False
         self.sent = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._feed, name="test-publisher", daemon=True)
@@ -213,13 +214,14 @@ class Publisher(Client):
         self._encoder = self._create_encoder(width, height)
         bars, frame, sound = BarsPicture(width, height), create_frame(width, height), Sound()
         self._encoder.force_keyframe()
-        started = None
+        started: float | None = None
         number = 0
         while not self._stop.is_set():
-            if not self.is_connected():
+            if self.is_paused or not self.is_connected():
                 time.sleep(0.01)
+                started = None
                 continue
-            started = started or time.monotonic()
+            started = started or time.monotonic() - number / FPS
             if self._stop.wait(max(started + number / FPS - time.monotonic(), 0)):
                 return
             if (width, height) != self.size:

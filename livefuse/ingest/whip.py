@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from livefuse.rtc.sync import Kind
 
 URL: Final = "whip:"
-GONE_S: Final = 2.0
-"""A publisher that has been silent for this long gives way to the next: its page was reloaded."""
+GONE_S: Final = 3.0
+"""A publisher that has been silent for this long gives way to the next: its page was reloaded.
+
+One without pictures is still heard: browsers check the path at least every 2.5 s.
+"""
+_PAUSED_S: Final = 6.0
 _ASK_EVERY_NS: Final = 300 * NS_PER_MS
 _TROUBLE: Final = frozenset({"corrupt", "decode_error", "missing_pictures", "dropped_late_packets"})
 
@@ -105,7 +109,10 @@ class WhipIngest:
             watched.feed = feed
             before = stage.frames
             error = self._play(feed, watched, stage)
-            self._leave(feed)
+            if self._is_paused(feed):
+                feed.renew()
+            else:
+                self._leave(feed)
             if self._stopping.is_set():
                 break
             if stage.frames > before:
@@ -141,6 +148,14 @@ class WhipIngest:
         with self._condition:
             self._condition.wait_for(lambda: self._feed is not None or self._stopping.is_set())
             return self._feed
+
+    def _is_paused(self, feed: WhipFeed) -> bool:
+        """Say whether a publisher that sends no pictures is still connected and may go on."""
+        with self._condition:
+            session = self._session if self._feed is feed else None
+        if feed.has_ended or self._stopping.is_set():
+            return False
+        return session is not None and session.state == "connected" and session.silent_s < _PAUSED_S
 
     def _leave(self, feed: WhipFeed) -> None:
         """Let go of a publisher that gives nothing any more; a new one may be there already."""

@@ -55,7 +55,7 @@ class WhipFeed:
         self._items: deque[Item] = deque()
         self._lost = 0
         self._source: Source | None = None
-        self._has_ended = False
+        self.has_ended = False  # nothing more will come
         self._cause: IngestEndedError | None = None
         self.ask_keyframe: Callable[[], None] = _do_nothing
 
@@ -89,10 +89,18 @@ class WhipFeed:
     def on_end(self, ending: Ending | None = None) -> None:
         """Take the end, with its cause."""
         with self._condition:
-            if ending is not None and ending.message and not self._has_ended:
+            if ending is not None and ending.message and not self.has_ended:
                 self._cause = IngestEndedError(ending.message, hint=ending.hint)
-            self._has_ended = True
+            self.has_ended = True
             self._condition.notify_all()
+
+    def renew(self) -> None:
+        """Begin anew with the next picture, and a decoder of its own, if there is one."""
+        with self._condition:
+            self._items.clear()
+            self._source = None
+            self._lost = 0
+        self.ask_keyframe()
 
     def wait_opened(self, timeout_s: float) -> Source | None:
         """Return how to decode what comes, or None when nothing has come in time.
@@ -101,8 +109,8 @@ class WhipFeed:
             ReaderEnded: the publisher is gone.
         """
         with self._condition:
-            self._condition.wait_for(lambda: self._source or self._has_ended, timeout_s)
-            if self._source is None and self._has_ended:
+            self._condition.wait_for(lambda: self._source or self.has_ended, timeout_s)
+            if self._source is None and self.has_ended:
                 raise ReaderEnded(self._cause)
             return self._source
 
@@ -113,10 +121,10 @@ class WhipFeed:
             ReaderEnded: the publisher is gone and everything has been taken.
         """
         with self._condition:
-            self._condition.wait_for(lambda: self._items or self._has_ended, timeout_s)
+            self._condition.wait_for(lambda: self._items or self.has_ended, timeout_s)
             if self._items:
                 return self._items.popleft()
-            if self._has_ended:
+            if self.has_ended:
                 raise ReaderEnded(self._cause)
             return None
 

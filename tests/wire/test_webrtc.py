@@ -242,7 +242,7 @@ def test_one_publishes_at_a_time_and_the_next_after_it():
     with running("whip:", "hold.after_ms=300") as job:
         whip = get_whip(job)
         with Publisher(whip.answer) as first:
-            wait_for(lambda: job.state == "running", 15, "the job")
+            wait_for(lambda: job.statistics().frames_out > 3, 15, "the job")
             with pytest.raises(JobError, match="already") as caught:
                 whip.answer(first.offer_sdp)
             assert get_http_status(caught.value) == 409
@@ -257,6 +257,24 @@ def test_one_publishes_at_a_time_and_the_next_after_it():
             assert is_rising(watcher.pts)
             assert set(watcher.sizes) == {(640, 360)}
         assert job.statistics().counts["reconnect"] >= 1
+
+
+def test_a_publisher_that_pauses_stays_connected():
+    """A camera that is switched off for a while in the page: its connection is not taken away."""
+    with (
+        running("whip:", "ingest.read_timeout_ms=500") as job,
+        Publisher(get_whip(job).answer, has_sound=False) as publisher,
+    ):
+        wait_for(lambda: job.state == "running", 15, "the job")
+        publisher.is_paused = True
+        wait_for(lambda: get_input_state(job) == "lost", 10, "the pause is told")
+        time.sleep(0.7)
+        assert publisher.session.state == "connected"
+        before = job.statistics().frames_in
+        publisher.is_paused = False
+        wait_for(lambda: get_input_state(job) == "live", 10, "the return")
+        wait_for(lambda: job.statistics().frames_in > before + 10, 10, "pictures")
+        assert publisher.keyframe_wishes
 
 
 def test_a_publisher_whose_page_is_reloaded_gives_way_to_itself(monkeypatch):

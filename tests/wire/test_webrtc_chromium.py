@@ -89,7 +89,7 @@ def test_a_page_that_is_reloaded_sends_again(context, monkeypatch):
         page.evaluate("publish(640, 360, false)")
         wait_on(page, lambda: job.state == "running", 20, "the job")
         page.reload()
-        wait_on(page, lambda: getattr(get_whip(job)._session, "silent_s", 9) > 2, 10, "silence")
+        wait_on(page, lambda: getattr(get_whip(job)._session, "silent_s", 9) > 3, 10, "silence")
         page.evaluate("publish(640, 360, false)")
         before = job.statistics().frames_in
         wait_on(page, lambda: job.statistics().frames_in > before + 10, 15, "pictures again")
