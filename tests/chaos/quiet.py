@@ -125,10 +125,11 @@ def _measure(folder: Path, length_s: float, variant: str) -> tuple[list[Second],
 
 
 def _smooth_arrivals(outcome: Outcome) -> list[tuple[float, float]]:
-    """Return (time, ms) for each second: how much later than its stamp a picture came, median."""
+    """Return (time, ms) for each second: median lateness of pictures, from the earliest."""
+    least_s = min((at_s - pts_s for at_s, pts_s in outcome.arrivals), default=0.0)
     by_second: dict[int, list[float]] = {}
     for at_s, pts_s in outcome.arrivals:
-        by_second.setdefault(int(at_s), []).append((at_s - pts_s) * 1000)
+        by_second.setdefault(int(at_s), []).append((at_s - pts_s - least_s) * 1000)
     return [(float(second), float(np.median(values))) for second, values in by_second.items()]
 
 
