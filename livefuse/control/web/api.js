@@ -1,6 +1,9 @@
 // Speaks with the worker. The key comes with the printed address and stays in this tab.
 
+import { say } from "/web/words.js";
+
 const KEPT = "livefuse-key";
+const HZ = 2; // of figures: as often as an eye reads them
 
 /** An answer that says no, in words: `message` tells what happened, `hint` what to do. */
 export class Problem extends Error {
@@ -33,16 +36,15 @@ export function withKey(path) {
 }
 
 /** Send a request; return the response, or throw a Problem. */
-export async function send(method, path, { body, type, headers = {}, signal } = {}) {
+export async function send(method, path, { body, type, headers = {}, keepalive = false } = {}) {
   const sent = { ...headers };
   if (getKey()) sent.Authorization = `Bearer ${getKey()}`;
   if (type) sent["Content-Type"] = type;
   let answer;
   try {
-    answer = await fetch(path, { method, body, headers: sent, signal, cache: "no-store" });
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Problem(0, "livefuse does not answer", "is it still running?");
+    answer = await fetch(path, { method, body, headers: sent, keepalive, cache: "no-store" });
+  } catch {
+    throw new Problem(0, say("noAnswer"), say("noAnswerHint"));
   }
   if (answer.ok) return answer;
   let said = {};
@@ -66,15 +68,16 @@ export const patchToken = (job, patch) =>
 
 /**
  * Follow a job's figures: `onStatus(figures)` a few times a second, `onEnd()` when it is over,
- * `onLost()` when the connection went; returns a function that stops it.
+ * `onLost(isOver)` when the connection went: the browser dials again by itself, unless it is refused
+ * (`isOver`). Returns a function that stops it.
  */
 export function follow(job, { onStatus, onEnd, onLost }) {
-  const source = new EventSource(withKey(`/v1/jobs/${job}/events?hz=4`));
+  const source = new EventSource(withKey(`/v1/jobs/${job}/events?hz=${HZ}`));
   source.addEventListener("status", (event) => onStatus(JSON.parse(event.data)));
   source.addEventListener("end", () => {
     source.close();
     onEnd();
   });
-  source.addEventListener("error", () => onLost());
+  source.addEventListener("error", () => onLost(source.readyState === EventSource.CLOSED));
   return () => source.close();
 }

@@ -1,40 +1,46 @@
 // The page: which stream is looked at, which tab is open, what went wrong.
 //
-//   app.js       this: the frame around the three views
-//   studio.js    before and after, what is done to the faces    (controls.js: its controls)
-//   monitor.js   the figures, drawn                             (chart.js)
-//   outputs.js   what to paste where; targets
-//   api.js rtc.js words.js dom.js    what they stand on
+//   app.js        this: the frame around the three views
+//   studio.js     stage.js the picture · source.js where from · controls.js what is done to the faces
+//                 (operations.js faces.js looks.js, patches.js how a change is sent)
+//   monitor.js    the figures, drawn (chart.js)
+//   outputs.js    what to paste where; targets
+//   screen.js     only the picture, for ?view=screen
+//   api.js rtc.js dom.js words.js (english.js chinese.js)    what they stand on
 
 import { Problem, ask, follow, getKey, patchToken, setKey, takeKey } from "/web/api.js";
 import { find, make, setText } from "/web/dom.js";
 import { createMonitor } from "/web/monitor.js";
 import { createOutputs } from "/web/outputs.js";
 import { showScreen } from "/web/screen.js";
+import { CAMERA_JOB } from "/web/source.js";
+import { startJob } from "/web/stage.js";
 import { createStudio } from "/web/studio.js";
-import { changeLanguage, isChinese, putWords, say } from "/web/words.js";
+import { changeLanguage, isChinese, putWords, say, sayOf } from "/web/words.js";
 
 const TABS = ["studio", "monitor", "outputs"];
 const POLL_MS = 3000;
 
 /** What the views share. `figures` are the latest of the job that is looked at. */
 const state = { job: null, jobs: [], figures: null, catalogue: null };
+const line = { isConnected: true, isFollowing: false, stop: () => {} };
 let views = {};
-let unfollow = () => {};
 
 const page = {
   state,
   tell,
-  forget: () => (find("problem").hidden = true),
   look: lookAt,
   refresh: refreshJobs,
+  startAgain,
+  getJob: () => state.jobs.find((job) => job.id === state.job) ?? null,
+  isConnected: () => line.isConnected,
 };
 
-/** Show what went wrong, or nothing; `place` is an element beside the control that was refused. */
+/** Show what went wrong; `place` is an element beside the control that was refused. */
 function tell(error, place = null) {
   const isProblem = error instanceof Problem;
   const text = isProblem
-    ? [error.message, error.hint].filter(Boolean).join(": ")
+    ? [error.message.replace(/[.。]$/, ""), error.hint].filter(Boolean).join(isChinese() ? "。" : ". ")
     : say("fault", { text: error.message });
   const field = place ?? find("problem");
   setText(field, text);
@@ -42,78 +48,134 @@ function tell(error, place = null) {
   if (isProblem && error.status === 401) askForKey();
 }
 
-async function lookAt(job) {
-  unfollow();
+/** Say that the worker is away, and when it is back look again at what was looked at. */
+function noteConnection(isConnected) {
+  const wasConnected = line.isConnected;
+  line.isConnected = isConnected;
+  find("lost").hidden = isConnected;
+  setText(find("lost"), isConnected ? "" : say("lost"));
+  return isConnected && !wasConnected;
+}
+
+function lookAt(job) {
+  line.stop();
+  line.isFollowing = false;
   state.job = job;
   state.figures = null;
   fillJobs();
+  find("problem").hidden = true;
+  if (job !== null) followJob(job);
   for (const view of Object.values(views)) view.onJob?.(job);
-  if (job === null) return;
-  unfollow = follow(job, {
+  showHealth();
+}
+
+function followJob(job) {
+  const isRunning = page.getJob()?.state === "running";
+  if (!isRunning) return;
+  line.isFollowing = true;
+  line.stop = follow(job, {
     onStatus: (figures) => {
+      noteConnection(true);
       state.figures = figures;
-      page.forget();
-      showHealth(figures);
+      showHealth();
       for (const view of Object.values(views)) view.onFigures?.(figures);
     },
     onEnd: () => {
-      showHealth(null, say("over"));
-      refreshJobs();
+      line.isFollowing = false;
+      pollJobs();
     },
-    onLost: () => tell(new Problem(0, say("lost"))),
+    onLost: (isOver) => {
+      line.isFollowing = !isOver;
+      pollJobs(); // which tells whether the worker or only the job is gone
+    },
   });
 }
 
-function showHealth(figures, text = "") {
+function showHealth() {
+  const figures = state.figures;
+  const job = page.getJob();
   const field = find("health");
-  const health = figures?.health || "";
+  const isOver = job !== null && job.state !== "running";
+  const health = isOver ? { failed: "ERROR" }[job.state] ?? "STOPPED" : figures?.health ?? "";
   field.dataset.health = health;
-  const words = figures
-    ? [say(health || figures.state), figures.health_reason].filter(Boolean).join(": ")
-    : text;
-  setText(field, words);
-  const covered = figures?.token?.parameters?.cover_all ?? false;
+  const reason = isOver ? job.error : figures?.health_reason;
+  const word = health ? sayOf("health", health) : "";
+  setText(field, job === null ? say("noJobs") : [word, reason].filter(Boolean).join(": "));
+  showCovered(figures?.token?.parameters?.cover_all ?? false);
+  find("cover").disabled = job === null || isOver;
+}
+
+function showCovered(isCovered) {
   const button = find("cover");
-  button.setAttribute("aria-pressed", String(covered));
-  setText(button, say(covered ? "uncover" : "cover"));
+  button.setAttribute("aria-pressed", String(isCovered));
+  setText(button, say(isCovered ? "uncover" : "cover"));
 }
 
 async function cover() {
   if (state.job === null) return;
-  const covered = find("cover").getAttribute("aria-pressed") === "true";
+  const isCovered = find("cover").getAttribute("aria-pressed") === "true";
   try {
-    await patchToken(state.job, { parameters: { cover_all: !covered } });
-    find("cover").setAttribute("aria-pressed", String(!covered));
-    setText(find("cover"), say(covered ? "cover" : "uncover"));
+    await patchToken(state.job, { parameters: { cover_all: !isCovered } });
+    showCovered(!isCovered);
   } catch (error) {
     tell(error);
   }
 }
 
+async function startAgain(job) {
+  if (job === CAMERA_JOB) {
+    await views.studio.startCamera();
+    return;
+  }
+  await startJob(job);
+  await refreshJobs();
+  lookAt(job);
+}
+
 async function refreshJobs() {
-  const { jobs } = await ask("GET", "/v1/jobs");
+  let jobs;
+  try {
+    ({ jobs } = await ask("GET", "/v1/jobs"));
+  } catch (error) {
+    if (error.status === 0) noteConnection(false);
+    throw error;
+  }
+  const isBack = noteConnection(true);
   state.jobs = jobs;
-  const running = jobs.filter((job) => job.state === "running");
-  const isThere = jobs.some((job) => job.id === state.job);
-  if (!isThere) await lookAt(running.at(-1)?.id ?? jobs.at(-1)?.id ?? null);
+  const job = page.getJob();
+  const running = jobs.filter((one) => one.state === "running");
+  if (job === null) {
+    if (state.job !== null || jobs.length) lookAt(running.at(-1)?.id ?? jobs.at(-1)?.id ?? null);
+  } else if (job.state === "running" && (isBack || !line.isFollowing)) {
+    lookAt(job.id);
+  }
   fillJobs();
-  if (!jobs.length) showHealth(null, say("noJobs"));
+  showHealth();
+  for (const view of Object.values(views)) view.onJobs?.(jobs);
   return jobs;
 }
 
+const pollJobs = () => refreshJobs().catch((error) => error.status === 401 && tell(error));
+
 function fillJobs() {
   const select = find("job");
-  const wanted = state.jobs.map((job) => `${job.id}\n${job.spec?.source ?? ""}`).join("\n");
+  const titles = state.jobs.map((job) => [job.id, describeJob(job)]);
+  const wanted = JSON.stringify(titles);
   if (select.dataset.filled !== wanted) {
     select.dataset.filled = wanted;
-    select.replaceChildren(
-      ...state.jobs.map((job) =>
-        make("option", { value: job.id }, `${job.id}  ${job.spec?.source ?? ""}`),
-      ),
-    );
+    select.replaceChildren(...titles.map(([id, title]) => make("option", { value: id }, title)));
   }
   if (state.job !== null) select.value = state.job;
   select.disabled = state.jobs.length < 2;
+  select.parentElement.hidden = !state.jobs.length;
+}
+
+function describeJob(job) {
+  const source = job.spec?.source ?? "";
+  const [scheme] = source.split(":");
+  const from = ["whip", "test", "demo"].includes(scheme) ? sayOf("source", scheme) : source;
+  const phase = job.state === "running" ? "" : ` (${sayOf("job", job.state)})`;
+  return `${job.id}: ${from}${phase}`;
 }
 
 function openTab(name) {
@@ -122,8 +184,8 @@ function openTab(name) {
     find(`tab-${tab}`).setAttribute("aria-selected", String(isOpen));
     find(`tab-${tab}`).tabIndex = isOpen ? 0 : -1;
     find(tab).hidden = !isOpen;
+    views[tab]?.onShown?.(isOpen);
   }
-  for (const [tab, view] of Object.entries(views)) view.onShown?.(tab === name);
 }
 
 function setUpTabs() {
@@ -131,23 +193,26 @@ function setUpTabs() {
     const button = find(`tab-${tab}`);
     button.addEventListener("click", () => openTab(tab));
     button.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (step === undefined) return;
-      const next = TABS[(index + step + TABS.length) % TABS.length];
-      openTab(next);
-      find(`tab-${next}`).focus();
+      const next = {
+        ArrowRight: (index + 1) % TABS.length, ArrowLeft: (index + TABS.length - 1) % TABS.length, Home: 0, End: TABS.length - 1,
+      }[event.key];
+      if (next === undefined) return;
+      event.preventDefault();
+      openTab(TABS[next]);
+      find(`tab-${TABS[next]}`).focus();
     });
   });
 }
 
 function askForKey() {
   if (find("key-form")) return;
+  line.stop();
   const field = make("input", { id: "key", type: "password", autocomplete: "off", required: true });
   const form = make(
     "form",
     {
       id: "key-form",
-      class: "card",
+      class: "card narrow",
       onsubmit: (event) => {
         event.preventDefault();
         setKey(field.value.trim());
@@ -156,11 +221,10 @@ function askForKey() {
     },
     make("h2", {}, say("needKey")),
     make("p", {}, say("needKeyHint")),
-    make("label", { for: "key" }, say("key")),
-    field,
-    make("button", { type: "submit" }, say("open")),
+    make("div", { class: "row" }, make("label", { for: "key" }, say("key")), field, make("button", { type: "submit", class: "strong" }, say("open"))),
   );
   find("view").replaceChildren(form);
+  for (const id of ["tabs", "cover"]) find(id).hidden = true;
   field.focus();
 }
 
@@ -169,7 +233,7 @@ async function start() {
   putWords();
   const address = new URL(location.href);
   if (address.searchParams.get("view") === "screen") {
-    await showScreen(address.searchParams.get("job") ?? "main");
+    showScreen(address.searchParams.get("job") ?? "main");
     return;
   }
   find("language").textContent = isChinese() ? "English" : "中文";
@@ -178,18 +242,34 @@ async function start() {
     changeLanguage();
     location.reload();
   });
+  find("tabs").setAttribute("aria-label", say("views"));
   find("cover").addEventListener("click", cover);
   find("job").addEventListener("change", (event) => lookAt(event.target.value));
   setUpTabs();
-  if (!getKey()) await ask("GET", "/v1/jobs"); // a worker that wants no key answers
-  state.catalogue = await ask("GET", "/v1/catalogue");
+  await load();
+}
+
+/** Build the views; when the worker is away, go on trying. */
+async function load() {
+  try {
+    if (!getKey()) await ask("GET", "/v1/jobs"); // a worker that wants no key answers
+    state.catalogue = await ask("GET", "/v1/catalogue");
+  } catch (error) {
+    if (error.status !== 0) throw error;
+    noteConnection(false);
+    setTimeout(() => load().catch(tell), POLL_MS);
+    return;
+  }
   views = {
     studio: createStudio(find("studio"), page),
     monitor: createMonitor(find("monitor"), page),
     outputs: createOutputs(find("outputs"), page),
   };
   await refreshJobs();
-  setInterval(() => refreshJobs().catch(() => {}), POLL_MS);
+  if (!state.jobs.length) lookAt(null);
+  setInterval(() => {
+    if (!document.hidden && !find("key-form")) pollJobs();
+  }, POLL_MS);
 }
 
 addEventListener("unhandledrejection", (event) => {

@@ -41,6 +41,13 @@ export function spaced(run, wait_ms) {
   };
 }
 
+/** Return a test whether a hand has moved the slider `field` a moment ago: then leave it alone. */
+export function watchHand(field, rest_ms = 250) {
+  let moved = -Infinity;
+  field.addEventListener("input", () => (moved = performance.now()));
+  return () => performance.now() - moved < rest_ms;
+}
+
 /** Copy `text`; say whether that worked. */
 export async function copyText(text) {
   try {

@@ -1,19 +1,36 @@
 // WHIP out of this browser (RFC 9725) and WHEP into it: one POST each, candidates within the offer.
 
 import { Problem, send } from "/web/api.js";
+import { say } from "/web/words.js";
 
 const GATHER_MS = 1500;
+const GONE = ["failed", "closed"];
 
 /** A peer connection with the worker; `close` also tells the worker. */
-export class Line {
+class Line {
   constructor(peer, address) {
     this.peer = peer;
     this.address = address;
+    this.stream = null;
+    this.isClosed = false;
+  }
+
+  /** Call `run` once when the other end is gone, unless this end has closed. */
+  onGone(run) {
+    this.peer.addEventListener("connectionstatechange", () => {
+      if (this.isClosed || !GONE.includes(this.peer.connectionState)) return;
+      this.isClosed = true;
+      this.peer.close();
+      run();
+    });
   }
 
   close() {
+    if (this.isClosed) return;
+    this.isClosed = true;
     this.peer.close();
-    send("DELETE", this.address).catch(() => {}); // it may have gone already
+    // Kept alive: also said when the page is being left. The other end may have gone already.
+    send("DELETE", this.address, { keepalive: true }).catch(() => {});
   }
 }
 
@@ -30,8 +47,8 @@ export async function publish(path, stream) {
   return connect(peer, path);
 }
 
-/** Play what `path` sends in the element `video`. */
-export async function watch(path, video) {
+/** Ask `path` for its picture and sound; the line's `stream` holds them. */
+export async function watch(path) {
   const peer = createPeer();
   const stream = new MediaStream();
   for (const kind of ["video", "audio"]) peer.addTransceiver(kind, { direction: "recvonly" });
@@ -39,13 +56,20 @@ export async function watch(path, video) {
     // Now, not smoothly later: the picture is a mirror.
     if ("jitterBufferTarget" in receiver) receiver.jitterBufferTarget = 0;
     stream.addTrack(track);
-    if (video.srcObject !== stream) video.srcObject = stream;
-    video.play().catch(() => {}); // a page in the background may not
   });
-  return connect(peer, path);
+  const line = await connect(peer, path);
+  line.stream = stream;
+  return line;
+}
+
+/** Show the pictures of `line` in the element `video`. */
+export function play(line, video) {
+  video.srcObject = line.stream;
+  video.play().catch(() => {}); // a page in the background may not
 }
 
 function createPeer() {
+  if (!("RTCPeerConnection" in window)) throw new Problem(0, say("noWebRtc"));
   return new RTCPeerConnection({ iceServers: [], bundlePolicy: "max-bundle" });
 }
 
@@ -68,7 +92,7 @@ async function connect(peer, path) {
     return new Line(peer, answer.headers.get("Location"));
   } catch (error) {
     peer.close();
-    throw error instanceof Problem ? error : new Problem(0, `no WebRTC here (${error.message})`);
+    throw error instanceof Problem ? error : new Problem(0, `WebRTC: ${error.message}`);
   }
 }
 

@@ -1,12 +1,12 @@
 // Only the picture, on the whole page: for OBS's browser source, and for a second screen.
 
 import { make } from "/web/dom.js";
-import { watch } from "/web/rtc.js";
+import { play, watch } from "/web/rtc.js";
 
 const AGAIN_MS = 2000;
 
-export async function showScreen(job) {
-  const video = make("video", { class: "screen", autoplay: true, playsinline: true, muted: true });
+export function showScreen(job) {
+  const video = make("video", { class: "screen", id: "after", autoplay: true, playsinline: true });
   video.muted = true;
   document.body.replaceChildren(video);
   document.body.classList.add("bare");
@@ -14,16 +14,13 @@ export async function showScreen(job) {
 }
 
 async function keepWatching(path, video) {
-  let line = null;
+  const again = () => setTimeout(() => keepWatching(path, video), AGAIN_MS);
   try {
-    line = await watch(path, video);
-    line.peer.addEventListener("connectionstatechange", () => {
-      if (["failed", "disconnected", "closed"].includes(line.peer.connectionState)) {
-        line.close();
-        setTimeout(() => keepWatching(path, video), AGAIN_MS);
-      }
-    });
+    const line = await watch(path);
+    play(line, video);
+    line.onGone(again);
+    addEventListener("pagehide", () => line.close(), { once: true });
   } catch {
-    setTimeout(() => keepWatching(path, video), AGAIN_MS); // not there yet
+    again(); // not there yet
   }
 }

@@ -1,0 +1,186 @@
+// Where the picture comes from: this browser's camera, or a stream's address.
+
+import { Problem, ask } from "/web/api.js";
+import { make, setText } from "/web/dom.js";
+import { publish } from "/web/rtc.js";
+import { say } from "/web/words.js";
+
+export const CAMERA_JOB = "camera";
+const HINTS = {
+  NotAllowedError: () => [say("cameraRefused"), say("cameraRefusedHint")],
+  SecurityError: () => [say("cameraRefused"), say("cameraRefusedHint")],
+  NotReadableError: () => [say("cameraBusy"), say("cameraBusyHint")],
+  AbortError: () => [say("cameraBusy"), say("cameraBusyHint")],
+};
+
+/** Return the card: `element`, `getRaw()` this page's own camera, `start()` and `onChange` of it. */
+export function createSource(page, onChange) {
+  const problem = make("p", { class: "problem", role: "alert", hidden: true, id: "source-problem" });
+  const progress = make("p", { class: "quiet", role: "status", id: "source-progress" });
+  const device = make("select", { id: "device" });
+  const hasSound = make("input", { type: "checkbox", role: "switch", id: "microphone" });
+  const address = make("input", { type: "text", id: "address", autocomplete: "off", spellcheck: "false", "aria-describedby": "address-hint" });
+  const startButton = make("button", { type: "button", id: "start-camera", class: "strong" }, say("startCamera"));
+  const stopButton = make("button", { type: "button", id: "stop-camera", hidden: true }, say("stop"));
+  const openButton = make("button", { type: "submit", id: "open-stream" }, say("start"));
+  const view = { raw: null, line: null, isBusy: false };
+
+  function show() {
+    startButton.hidden = view.raw !== null;
+    stopButton.hidden = view.raw === null;
+    startButton.disabled = openButton.disabled = view.isBusy;
+    onChange(view.raw);
+  }
+
+  function letGo() {
+    view.line?.close();
+    view.line = null;
+    for (const track of view.raw?.getTracks() ?? []) track.stop();
+    view.raw = null;
+    show();
+  }
+
+  async function run(work) {
+    if (view.isBusy) return;
+    problem.hidden = true;
+    view.isBusy = true;
+    show();
+    try {
+      await work();
+    } catch (error) {
+      page.tell(error, problem);
+    } finally {
+      setText(progress, "");
+      view.isBusy = false;
+      show();
+    }
+  }
+
+  async function start() {
+    setText(progress, say("asking"));
+    if (view.raw === null) view.raw = await openCamera(device.value, hasSound.checked);
+    for (const track of view.raw.getVideoTracks()) track.addEventListener("ended", () => run(lose));
+    fillDevices(device);
+    setText(progress, say("starting"));
+    try {
+      await startJob();
+    } catch (error) {
+      letGo();
+      throw error;
+    }
+  }
+
+  async function startJob() {
+    const jobs = await page.refresh();
+    if (jobs.some((job) => job.id === CAMERA_JOB)) await ask("DELETE", `/v1/jobs/${CAMERA_JOB}`);
+    await ask("POST", "/v1/jobs", { id: CAMERA_JOB, spec: createSpec(page, "whip:"), start: true });
+    await sendCamera();
+    // What was only shown for want of a camera makes room for it.
+    const drawn = jobs.filter((job) => job.state === "running" && /^(demo|test):/.test(job.spec?.source ?? ""));
+    await Promise.all(drawn.map((job) => ask("POST", `/v1/jobs/${job.id}/stop`)));
+    await page.refresh();
+    page.look(CAMERA_JOB);
+  }
+
+  async function sendCamera() {
+    view.line?.close();
+    view.line = await publish(`/v1/jobs/${CAMERA_JOB}/whip`, view.raw);
+    view.line.onGone(() => comeBack());
+  }
+
+  /** The line to the worker broke: send again; when another page has taken over, let it. */
+  async function comeBack() {
+    if (view.raw === null || view.isBusy) return;
+    await run(async () => {
+      try {
+        const jobs = await page.refresh();
+        if (jobs.some((job) => job.id === CAMERA_JOB && job.state === "running")) await sendCamera();
+        else await start();
+      } catch (error) {
+        if (error.status === 0) {
+          setTimeout(comeBack, 2000); // the worker is away; the page says so
+          return;
+        }
+        letGo();
+        throw new Problem(0, say("cameraLost"), say("cameraLostHint"));
+      }
+    });
+  }
+
+  async function lose() {
+    if (view.raw === null) return;
+    letGo();
+    throw new Problem(0, say("cameraLost"), say("cameraLostHint"));
+  }
+
+  startButton.addEventListener("click", () => run(start));
+  stopButton.addEventListener("click", () => run(async () => {
+    letGo();
+    await ask("DELETE", `/v1/jobs/${CAMERA_JOB}`);
+    await page.refresh();
+  }));
+  addEventListener("pagehide", () => view.line?.close());
+  fillDevices(device);
+
+  const form = make("form", { class: "row" }, make("label", { for: "address" }, say("address")), address, openButton);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    run(async () => {
+      if (!address.value.trim()) throw new Problem(0, say("needAddress"), say("needAddressHint"));
+      setText(progress, say("starting"));
+      const job = await ask("POST", "/v1/jobs", { spec: createSpec(page, address.value.trim()), start: true });
+      await page.refresh();
+      page.look(job.id);
+    });
+  });
+  return {
+    start: () => run(start),
+    element: make(
+      "section", { class: "card" },
+      make("h2", {}, say("source")),
+      make("div", { class: "row" },
+        make("label", { for: "device" }, say("device")), device,
+        make("label", { class: "check" }, hasSound, say("microphone")), startButton, stopButton),
+      form,
+      make("p", { class: "quiet small", id: "address-hint" }, say("addressHint")),
+      navigator.mediaDevices ? null : make("p", { class: "quiet", id: "insecure" }, describeInsecure().join(" ")),
+      progress,
+      problem,
+    ),
+  };
+}
+
+const describeInsecure = () => [say("cameraInsecure"), say("cameraInsecureHint", { port: location.port })];
+
+function createSpec(page, source) {
+  // What is done now goes on with the other picture; what is covered stays covered.
+  const token = page.state.figures?.token;
+  const operations = token?.operations?.length ? token.operations : ["detect", "blur"];
+  const spec = { source, operations };
+  if (token?.source_face) spec.source_face = token.source_face;
+  if (token?.parameters) spec.parameters = token.parameters;
+  return spec;
+}
+
+async function openCamera(id, sound) {
+  if (!navigator.mediaDevices) throw new Problem(0, ...describeInsecure());
+  const video = { width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 30 } };
+  if (id) video.deviceId = { exact: id };
+  try {
+    return await navigator.mediaDevices.getUserMedia({ video, audio: sound });
+  } catch (error) {
+    const words = HINTS[error.name]?.() ?? [say("cameraMissing"), say("cameraMissingHint")];
+    throw new Problem(0, ...words);
+  }
+}
+
+async function fillDevices(select) {
+  const devices = (await navigator.mediaDevices?.enumerateDevices?.()) ?? [];
+  const cameras = devices.filter((one) => one.kind === "videoinput");
+  const chosen = select.value;
+  select.replaceChildren(
+    ...cameras.map((one, index) => make("option", { value: one.deviceId }, one.label || say("camera", { number: index + 1 }))),
+  );
+  if (chosen) select.value = chosen;
+  select.disabled = cameras.length < 2;
+}
