@@ -117,15 +117,19 @@ class Crew:
         self._log.warning("made anew", job=self._job_id, part=part, why=why, cause=text)
         self._due[part] = now_ns + wait_ns
 
-    def join(self, part: str = "", *, is_patient: Callable[[], bool]) -> None:
-        """Wait for the threads of `part`, or for all, decode last.
+    def wait_for(self, part: str, *, is_patient: Callable[[], bool]) -> None:
+        """Wait for the threads of `part`, all together no longer than a moment unless patient."""
+        threads = [t for pulse, t in self._threads if pulse and get_part(pulse.name) == part]
+        while any(thread.is_alive() for thread in threads):
+            for thread in threads:
+                thread.join(_JOIN_S / len(threads))
+            if not is_patient():
+                return
 
-        Those that do not end in time are left behind.
-        """
+    def join(self, *, is_patient: Callable[[], bool]) -> None:
+        """Wait for all threads, decode last. Those that do not end in time are left behind."""
         for pulse, thread in sorted(self._threads, key=lambda entry: "decode" in entry[1].name):
             if pulse is not None and pulse.is_left_behind:
-                continue
-            if part and (pulse is None or get_part(pulse.name) != part):
                 continue
             while thread.is_alive() and is_patient():
                 thread.join(_JOIN_S)  # in turns: a fault elsewhere may leave it waiting for ever

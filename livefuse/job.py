@@ -267,7 +267,7 @@ class Job:
         stages = self._entrance.stages
         if stages is not None:
             stages.end_input()
-            self._crew.join("pipeline", is_patient=self._is_patient)
+            self._crew.wait_for("pipeline", is_patient=self._is_patient)
             stages.end_treatment()
         self._crew.join(is_patient=self._is_patient)
         self._fanout.close(_FINISH_S if self._is_patient() else _JOIN_S)

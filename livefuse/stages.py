@@ -158,7 +158,7 @@ class Stages:
         """Let the encoder finish, whatever became of the pipeline's threads."""
         self._treated.close()
         if self._treatment is not None:
-            self._treatment.pipeline.close()
+            self._treatment.close()
 
     # The loops.
 

@@ -101,6 +101,10 @@ class Treatment:
             self._pool.replace(frame)
         self._conveyor.close()
 
+    def close(self) -> None:
+        """End the side work; parts that wait for one another end too. From any thread."""
+        self._conveyor.close()
+
     def drop(self, frame: Frame, reason: str) -> None:
         """Give `frame` back to the pool, unseen."""
         with self._lock:

@@ -104,7 +104,9 @@ class Conveyor:
                 self._rings[index].close()
 
     def close(self) -> None:
-        """End the pipeline's side work."""
+        """End the pipeline's side work, and each part that waits for another that hangs."""
+        for ring in self._rings:
+            ring.close(discard=True)
         self._pipeline.close()
 
     def _next(self, index: int) -> FrameState:
