@@ -27,6 +27,6 @@ class WebRtcConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     addresses: tuple[Address, ...] = ()
     announce_address: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-fA-F:.]*$")] = ""
     start_kbps: Kbps = 2500
-    max_kbps: Kbps = 6000
+    max_kbps: Kbps = 4000
     max_viewers: Positive = 16
     opus_kbps: Annotated[int, msgspec.Meta(ge=6, le=510)] = 96
