@@ -15,6 +15,7 @@ from livefuse.ingest.connection import Connection
 from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.whip_feed import WhipFeed
 from livefuse.rtc.sdp import check_publisher, raise_start_bitrate, read_offer
+from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
     from livefuse.clock import Clock
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from livefuse.ingest.stage import Stage, StageMaker
     from livefuse.packet import Packet
     from livefuse.rtc.jitter import Unit
-    from livefuse.rtc.peer import Part, Transceiver
+    from livefuse.rtc.peer import Ending, Part, Transceiver
     from livefuse.rtc.sdp import Offer
     from livefuse.rtc.session import Session
     from livefuse.rtc.sync import Kind
@@ -61,6 +62,7 @@ class WhipIngest:
         self._feed: WhipFeed | None = None
         self._session: Session | None = None
         self._is_opening = False
+        self._log = get_logger("ingest")
 
     def answer(self, offer_sdp: str) -> Session:
         """Let a publisher in; from any thread, it takes some 20 ms.
@@ -183,7 +185,13 @@ class WhipIngest:
 
         audio = offer.find("audio")
         feed = WhipFeed(self._config, self._clock, has_sound=audio is not None and audio.is_sent)
-        peer = Peer(self._webrtc, get_loop(), feed.on_end)
+
+        def end(ending: Ending) -> None:
+            feed.on_end(ending)
+            if ending.message:
+                self._log.warning("a publisher is gone", cause=ending.message, hint=ending.hint)
+
+        peer = Peer(self._webrtc, get_loop(), end)
         answer = await peer.answer(offer, self._make_parts(feed))
         answer = raise_start_bitrate(answer, self._webrtc.start_kbps, self._webrtc.max_kbps)
         session = Session(answer, peer, get_loop())

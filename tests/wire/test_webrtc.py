@@ -194,6 +194,21 @@ def test_whoever_never_comes_is_collected_and_told_why(monkeypatch):
             session.patch("a=ice-ufrag:x\r\na=ice-pwd:y\r\n", session.etag)
 
 
+def test_a_publisher_that_never_comes_gives_its_place_back(monkeypatch, capsys):
+    """C73."""
+    monkeypatch.setattr(rtc_peer, "CONNECT_S", 1.0)
+    offer = (OFFERS / "obs_h264_opus_without_candidates.sdp").read_bytes().decode()
+    with running("whip:") as job:
+        session = get_whip(job).answer(offer)
+        with pytest.raises(JobError, match="already"):
+            get_whip(job).answer(offer)
+        wait_for(lambda: session.state == "closed", 10, "it is given up")
+        with pytest.raises(JobNotFoundError):
+            get_whip(job).get_session(session.id)
+        get_whip(job).answer(offer).close()
+    assert "no network path was found" in capsys.readouterr().out
+
+
 def test_three_in_a_hundred_are_lost_and_nobody_sees_it():
     """Lost packets are asked for again: pictures go on, none is frozen for half a second."""
     with running("whip:") as job, Publisher(get_whip(job).answer, has_sound=False) as publisher:
