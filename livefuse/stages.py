@@ -86,6 +86,7 @@ class Stages:
         self._may_hold = mode == "live" and media.is_live
         self._has_ended = False
         self._treatment: Treatment | None = None
+        self._token: TokenCell | None = None
         self._machine: MachineWatch | None = None
         self.load: LoadControl | None = None
         self.pulses: dict[str, Pulse] = {}
@@ -224,6 +225,7 @@ class Stages:
         return self._list_audio()
 
     def _start_treatment(self, pipeline: Pipeline, token: TokenCell) -> Loops:
+        self._token = token
         setting = Setting(self._config, self._telemetry, self._pool, self._treated, self.load)
         treatment = Treatment(setting, self._arrived, pipeline, token)
         treatment.last_token = self.last_token  # of the picture that is held meanwhile
@@ -253,7 +255,9 @@ class Stages:
 
     def _may_show(self) -> bool:
         """Say whether the last picture may still be seen."""
-        treatment = self._treatment
+        treatment, token = self._treatment, self._token
+        if token is not None and token.get().parameters.cover_all:
+            return False  # asked for since: no frame comes that could bring the wish along
         if treatment is None or treatment.last_token is None:
             return True
         return treatment.pipeline.may_show(treatment.last_token)

@@ -39,7 +39,16 @@ class RunningApi:
     """A server and its worker, on a loop in a thread of its own."""
 
     def __init__(self, folder: Path, *settings: str) -> None:
-        config = load_config(None, (*SMALL, f"safety.folder={folder / 'safety'}", *settings))
+        self.folder = folder
+        config = load_config(
+            None,
+            (
+                *SMALL,
+                f"safety.folder={folder / 'safety'}",
+                f"record.folder={folder / 'out'}",
+                *settings,
+            ),
+        )
         self.manager = JobManager(Worker(config, SystemClock()))
         self.server = ApiServer(config, self.manager, KEY)
         self._loop = asyncio.new_event_loop()

@@ -95,6 +95,7 @@ class RecordConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     queue_packets: Positive = 600
     overwrite: bool = False
+    folder: str = "out"
 
 
 class HttpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

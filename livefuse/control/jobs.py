@@ -5,17 +5,18 @@ draft -> submitted -> running -> stopped | failed -> running (started again) ...
 
 from __future__ import annotations
 
+import contextlib
+import re
 import threading
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
+from livefuse.control.managed import ManagedJob
+from livefuse.control.places import check_target, place_target
 from livefuse.control.specs import (
     apply_execution,
-    choose_source,
     create_spec,
-    list_operations,
+    create_spec_by_args,
     read_job_args,
 )
 from livefuse.errors import (
@@ -24,48 +25,20 @@ from livefuse.errors import (
     JobError,
     JobNotFoundError,
 )
-from livefuse.redact import redact_text
-from livefuse.spec import JobSpec
-from livefuse.token import Parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from livefuse.config import Config
-    from livefuse.control.api.views import JobPhase, Spec
+    from livefuse.control.api.views import NewJob, Spec
     from livefuse.job import Job
+    from livefuse.publish.base import OutputStatus
+    from livefuse.spec import JobSpec
     from livefuse.telemetry import Statistics, Telemetry
     from livefuse.workers.local import Worker
 
 MAX_JOBS: Final = 64
-_STOP_S: Final = 10.0
-
-
-class ManagedJob:
-    """A job and what it was asked to do. `spec` and `config` change while it does not run."""
-
-    def __init__(self, job_id: str, config: Config) -> None:
-        self.job_id = job_id
-        self.config = config
-        self.spec: JobSpec | None = None
-        self.job: Job | None = None
-        self.lock = threading.Lock()
-
-    @property
-    def phase(self) -> JobPhase:
-        """Where it is in its life."""
-        if self.job is None:
-            return "draft" if self.spec is None else "submitted"
-        if not self.job.wait(0):
-            return "running"
-        return "failed" if self.job.error is not None else "stopped"
-
-    @property
-    def error(self) -> str:
-        """The sentence it failed with, without secrets."""
-        if self.job is None or self.job.error is None:
-            return ""
-        return redact_text(str(self.job.error))
+_STOP_S: Final = 8.0
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class JobManager:
@@ -74,6 +47,7 @@ class JobManager:
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self._jobs: dict[str, ManagedJob] = {}
+        self._is_closed = False
         self._lock = threading.Lock()
 
     # As requirement R45 writes it.
@@ -82,6 +56,7 @@ class JobManager:
         """Make a draft; return its id.
 
         Raises:
+            ConfigError: `job_id` is more than letters, digits, _ and -.
             JobError: there is one of that name.
             JobCapacityError: there are too many.
         """
@@ -96,19 +71,8 @@ class JobManager:
         """
         args = read_job_args(job_args)
         managed = self.get(job_id)
-        managed.config = apply_execution(args, self.worker.config)
-        outputs = [args.output_path] if isinstance(args.output_path, str) else args.output_path
-        source = choose_source(args)
-        self._submit(
-            managed,
-            JobSpec(
-                source=args.target_path,
-                targets=tuple(output for output in outputs if output),
-                operations=list_operations(args.processors),
-                source_face=self.worker.find_face(source) if source else "",
-                parameters=_convert_parameters(args.parameters),
-            ),
-        )
+        spec = create_spec_by_args(args, self.worker.find_face)
+        managed.submit(spec, apply_execution(args, self.worker.config))
 
     def start_job(self, job_id: str, timeout_s: float | None = 30.0) -> None:
         """Start, and wait until it runs; `timeout_s` None: until it runs or fails, 0: not at all.
@@ -127,8 +91,16 @@ class JobManager:
         Raises:
             JobNotFoundError: there is no such job.
         """
+        return self.get(job_id).stop(timeout_s)
+
+    def wait_job(self, job_id: str, timeout_s: float | None = None) -> bool:
+        """Wait until the job is over; False when it is not within `timeout_s`.
+
+        Raises:
+            JobNotFoundError: there is no such job.
+        """
         job = self.get(job_id).job
-        return job is None or job.stop(timeout_s)
+        return job is None or job.wait(timeout_s)
 
     def get_status(self, job_id: str) -> Statistics:
         """Return the figures of now, or of the end.
@@ -149,13 +121,36 @@ class JobManager:
 
     def create(self, job_id: str | None = None) -> ManagedJob:
         """Make a draft, as `create_job` does."""
+        name = job_id or uuid.uuid4().hex[:12]
+        if not _ID.fullmatch(name):
+            raise ConfigError(
+                f"{name[:64]!r} is no job id", hint="use letters, digits, _ and -, 64 at most"
+            )
         with self._lock:
-            name = job_id or uuid.uuid4().hex[:12]
             if name in self._jobs:
                 raise JobError(f"there is a job {name!r} already", hint="choose another id")
             if len(self._jobs) >= MAX_JOBS:
                 raise JobCapacityError(f"{MAX_JOBS} jobs are here", hint="delete some first")
-            managed = self._jobs[name] = ManagedJob(name, self.worker.config)
+            self._check_open()
+            managed = self._jobs[name] = ManagedJob(name, self.worker)
+        return managed
+
+    def create_by_wish(self, wish: NewJob) -> ManagedJob:
+        """Make a job, submit and start it, as far as is wished; or nothing is left of it.
+
+        Raises:
+            LivefuseError: it cannot be.
+        """
+        managed = self.create(wish.id)
+        try:
+            if wish.spec is not None:
+                self.submit(managed.job_id, wish.spec)
+            if wish.start:
+                self.start(managed.job_id)
+        except BaseException:
+            with contextlib.suppress(JobNotFoundError):
+                self.delete(managed.job_id)
+            raise
         return managed
 
     def get(self, job_id: str) -> ManagedJob:
@@ -165,7 +160,7 @@ class JobManager:
             JobNotFoundError: there is none.
         """
         managed = self._jobs.get(job_id)
-        if managed is None:
+        if managed is None or managed.is_deleted:
             raise JobNotFoundError(f"there is no job {job_id[:64]!r}", hint="GET /v1/jobs")
         return managed
 
@@ -202,7 +197,7 @@ class JobManager:
     def list_managed(self) -> list[ManagedJob]:
         """Return all, the oldest first."""
         with self._lock:
-            return list(self._jobs.values())
+            return [managed for managed in self._jobs.values() if not managed.is_deleted]
 
     def list_measured(self) -> list[tuple[Statistics, Telemetry]]:
         """Return the figures of all jobs that were started, for those who scrape."""
@@ -217,13 +212,13 @@ class JobManager:
             LivefuseError: it cannot be done.
         """
         managed = self.get(job_id)
-        self._submit(managed, create_spec(spec, managed.config.beautify, self.worker.find_face))
+        managed.submit(create_spec(spec, managed.config, self.worker.faces.resolve))
         return managed
 
     def submit_spec(self, job_id: str, spec: JobSpec) -> ManagedJob:
         """Take a spec that was made here."""
         managed = self.get(job_id)
-        self._submit(managed, spec)
+        managed.submit(spec)
         return managed
 
     def start(self, job_id: str) -> Job:
@@ -231,18 +226,26 @@ class JobManager:
 
         Raises:
             JobNotFoundError, JobError: no such job, nothing submitted, or it is running.
+            JobCapacityError: livefuse is ending.
         """
         managed = self.get(job_id)
-        with managed.lock:
-            if managed.spec is None:
-                raise JobError(f"the job {job_id} has nothing to do yet", hint="submit a spec")
-            if managed.phase == "running":
-                raise JobError(f"the job {job_id} is running", hint="stop it first")
-            if managed.phase != "submitted":
-                self.worker.release_job(job_id)
-            managed.job = self.worker.add_job(job_id, managed.spec, managed.config)
-            managed.job.start()
-            return managed.job
+        job = managed.start()
+        if self._is_closed:  # said meanwhile: whoever closes may have looked before it ran
+            managed.stop(_STOP_S)
+        self._check_open()
+        return job
+
+    def add_output(self, job: Job, url: str) -> tuple[str, OutputStatus]:
+        """Send `job` to `url` too, a file within record.folder; return its id and state.
+
+        Raises:
+            RefusedError: the file would lie elsewhere.
+            JobError: that job, or another one, writes that file already.
+            LivefuseError: as `Job.add_output`.
+        """
+        target = place_target(url.strip(), self.worker.config.record)
+        check_target(target, job.spec.source, self.list_managed())
+        return job.add_output(target)
 
     def delete(self, job_id: str) -> None:
         """Stop the job and forget it.
@@ -250,35 +253,34 @@ class JobManager:
         Raises:
             JobNotFoundError: there is none.
         """
-        self.stop_job(job_id)
+        managed = self.get(job_id)
+        managed.delete(_STOP_S)
         with self._lock:
             self._jobs.pop(job_id, None)
-        self.worker.release_job(job_id)
 
     def stop_all(self) -> bool:
         """Stop every job, at the same time; True when all are closed."""
+        with self._lock:
+            every = list(self._jobs.values())
         threads = [
-            threading.Thread(target=managed.job.stop, args=(_STOP_S,), daemon=True)
-            for managed in self.list_managed()
+            threading.Thread(target=managed.stop, args=(_STOP_S,), daemon=True)
+            for managed in every
             if managed.job is not None
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(_STOP_S + 1.0)
-        return not any(managed.phase == "running" for managed in self.list_managed())
+        return not any(managed.phase == "running" for managed in every)
 
-    def _submit(self, managed: ManagedJob, spec: JobSpec) -> None:
-        with managed.lock:
-            if managed.phase == "running":
-                raise JobError(f"the job {managed.job_id} is running", hint="stop it first")
-            # Making a job checks all that can be known without opening anything.
-            self.worker.release_job(managed.job_id)
-            try:
-                self.worker.add_job(managed.job_id, spec, managed.config)
-            finally:
-                self.worker.release_job(managed.job_id)
-            managed.spec, managed.job = spec, None
+    def close(self) -> bool:
+        """Stop every job and let none begin any more; True when all are closed."""
+        self._is_closed = True
+        return self.stop_all()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise JobCapacityError("livefuse is ending", hint="start it again")
 
 
 def create_default_manager() -> JobManager:
@@ -288,12 +290,3 @@ def create_default_manager() -> JobManager:
     from livefuse.workers.local import Worker  # noqa: PLC0415 - loads onnxruntime
 
     return JobManager(Worker(load_config(), SystemClock()))
-
-
-def _convert_parameters(values: Mapping[str, Any]) -> Parameters:
-    try:
-        return msgspec.convert(values, Parameters)
-    except msgspec.ValidationError as error:
-        raise ConfigError(
-            f"job_args parameters: {error}", hint="see  livefuse token schema"
-        ) from None

@@ -75,7 +75,7 @@ class _Session:
             finally:
                 if self._server is not None:
                     await self._server.close()
-                await call_in_thread("stop-others", self._manager.stop_all)
+                await call_in_thread("stop-others", self._manager.close)
 
     def _write_recording(self) -> None:
         """Write what is kept of the input, and say where; SIGUSR1 asks for it."""
@@ -96,8 +96,7 @@ class _Session:
         from livefuse.control.api.key import load_key  # noqa: PLC0415 - slow to load
         from livefuse.control.api.server import ApiServer  # noqa: PLC0415 - slow to load
 
-        key = load_key(self._config) if self._config.http.require_key else ""
-        self._server = ApiServer(self._config, self._manager, key)
+        self._server = ApiServer(self._config, self._manager, load_key(self._config))
         await self._server.start()
 
     async def _run_job(self, stop: asyncio.Future[str]) -> None:
@@ -120,7 +119,8 @@ class _Session:
         finally:
             started.cancel()  # whoever stops first is not told of a late failure by the loop
             if not job.wait(0):
-                await call_in_thread("stop", job.stop)
+                # All at the same time: others may have been started over HTTP.
+                await call_in_thread("stop", self._manager.close)
         self._finish(job, last)
 
     async def _watch(self, job: Job, stop: asyncio.Future[str]) -> Statistics | None:

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from livefuse.beauty import check_beautify
+from livefuse.control.paths import check_distinct
+from livefuse.control.places import place_target
 from livefuse.control.requests import Wish, choose_operations
 from livefuse.errors import ConfigError, RefusedError
 from livefuse.spec import JobSpec
-from livefuse.token import NEEDS, OPERATIONS, check_operations
+from livefuse.token import NEEDS, OPERATIONS, Parameters, check_operations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from livefuse.config import BeautifyConfig, Config
     from livefuse.control.api.views import Spec
-    from livefuse.token import Parameters
 
 # What other programs call the operations, in job_args["processors"].
 PROCESSORS: Final = {
@@ -56,19 +57,24 @@ class JobArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-def create_spec(spec: Spec, config: BeautifyConfig, resolve_face: Callable[[str], str]) -> JobSpec:
+def create_spec(spec: Spec, config: Config, resolve_face: Callable[[str], str]) -> JobSpec:
     """Return the job spec that the API's `spec` describes, its operations chosen and checked.
 
     Raises:
         TokenError: operations, parameters or the look are unknown or do not fit.
         ConsentError: the source face is not enrolled.
+        RefusedError: a target is a file outside of record.folder.
+        ConfigError: a target is named twice, or is what is read.
     """
-    parameters = add_look(spec.look, spec.parameters, config)
+    parameters = add_look(spec.look, spec.parameters, config.beautify)
     names = None if spec.operations is None else ",".join(spec.operations) or "none"
     wish = Wish(names, spec.source_face, spec.look)
+    source = spec.source.strip()
+    targets = tuple(place_target(target.strip(), config.record) for target in spec.targets)
+    check_distinct(source, targets, None, also_read=())
     return JobSpec(
-        source=spec.source.strip(),
-        targets=tuple(target.strip() for target in spec.targets),
+        source=source,
+        targets=targets,
         operations=choose_operations(wish, parameters),
         mode=spec.mode,
         source_face=resolve_face(spec.source_face) if spec.source_face else "",
@@ -102,6 +108,27 @@ def read_job_args(args: Mapping[str, Any]) -> JobArgs:
     except msgspec.ValidationError as error:
         known = ", ".join(JobArgs.__struct_fields__)
         raise ConfigError(f"job_args: {error}", hint=f"the names are {known}") from None
+
+
+def create_spec_by_args(args: JobArgs, find_face: Callable[[str], str]) -> JobSpec:
+    """Return the job spec that `args` describe.
+
+    Raises:
+        TokenError, ConfigError: operations, parameters or files do not fit.
+        ConsentError: the source face is not enrolled, or nobody has consented.
+        RefusedError: there are several source pictures.
+    """
+    outputs = [args.output_path] if isinstance(args.output_path, str) else args.output_path
+    source = choose_source(args)
+    spec = JobSpec(
+        source=args.target_path,
+        targets=tuple(output for output in outputs if output),
+        operations=list_operations(args.processors),
+        source_face=find_face(source) if source else "",
+        parameters=_convert_parameters(args.parameters),
+    )
+    check_distinct(spec.source, spec.targets, None, also_read=())
+    return spec
 
 
 def list_operations(processors: Sequence[str]) -> tuple[str, ...]:
@@ -155,3 +182,12 @@ def choose_source(args: JobArgs) -> str:
             f"{len(args.source_paths)} source pictures", hint="a job shows one face: give one"
         )
     return args.source_paths[0] if args.source_paths else ""
+
+
+def _convert_parameters(values: Mapping[str, Any]) -> Parameters:
+    try:
+        return msgspec.convert(values, Parameters)
+    except msgspec.ValidationError as error:
+        raise ConfigError(
+            f"job_args parameters: {error}", hint="see  livefuse token schema"
+        ) from None

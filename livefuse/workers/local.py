@@ -16,6 +16,7 @@ from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
 from livefuse.safety.cover import cover_frame, draw_slate
 from livefuse.safety.faces import FaceStore
+from livefuse.safety.picture import MAX_PICTURE_BYTES
 from livefuse.workers.face_reader import FaceReader
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Worker:
         """
         path = Path(name)
         with contextlib.suppress(OSError, ValueError):
-            if not name.startswith("avatar:") and path.is_file():
+            if not name.startswith("avatar:") and path.is_file() and _is_small(path):
                 digest = hashlib.sha256(path.read_bytes()).hexdigest()
                 record = self.faces.find_by_digest(digest)
                 if record is not None:
@@ -176,3 +177,8 @@ class Worker:
         """Stop all jobs; True when all are closed within `timeout_s` each."""
         closed = [job.stop(timeout_s) for job in list(self.jobs.values())]
         return all(closed)
+
+
+def _is_small(path: Path) -> bool:
+    """Say whether a file can be an enrolled picture: a film is not read to find that out."""
+    return path.stat().st_size <= MAX_PICTURE_BYTES

@@ -177,10 +177,10 @@ def test_a_source_picture_comes_with_its_consent_while_the_stream_goes_on(api, j
     assert face in [one["id"] for one in api.ask("GET", "/v1/catalogue").value["faces"]]
 
 
-def test_outputs_come_and_go(api, job, tmp_path):
+def test_outputs_come_and_go(api, job):
     path = f"/v1/jobs/{job}/outputs"
-    target = tmp_path / "added.ts"
-    made = api.ask("POST", path, {"url": str(target)})
+    target = api.folder / "out/added.ts"
+    made = api.ask("POST", path, {"url": "added.ts"})
     assert made.status == 201, made.data
     name = made.value["id"]
     assert api.ask("POST", path, {"url": str(target)}).status == 409

@@ -2,6 +2,7 @@
 
     server.py     listens; builds the application from the routes
     routes.py     every address on one page: method, path, handler, what goes in and comes out
+    doorway.py    connections, bounded                     figures.py keep nobody waiting
     guard.py      host, origin and key: who is let in      key.py     the key itself
     problems.py   errors as problem details (RFC 9457)
     context.py    what handlers are given                  body.py    requests read, answers made

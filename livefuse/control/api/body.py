@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
-from aiohttp import web
+from aiohttp import ClientPayloadError, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from livefuse.control.api.problems import NO_STORE
 from livefuse.errors import ConfigError, RefusedError
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 JSON_TYPES: Final = frozenset({"application/json", "application/merge-patch+json"})
 _MAX_JSON_BYTES: Final = 64 * 1024
+_BODY_S: Final = 20.0
 
 
 async def read_json(request: web.Request, kind: type[T]) -> T:
@@ -46,6 +49,16 @@ async def read_bytes(request: web.Request, types: frozenset[str], limit_bytes: i
         raise web.HTTPUnsupportedMediaType(text=f"send one of {', '.join(sorted(types))}")
     if (request.content_length or 0) > limit_bytes:
         raise web.HTTPRequestEntityTooLarge(limit_bytes, request.content_length or 0)
+    try:
+        async with asyncio.timeout(_BODY_S):
+            return await _collect(request, limit_bytes)
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(text=f"the body took more than {_BODY_S:g} s") from None
+    except (ClientPayloadError, HttpProcessingError, web.RequestPayloadError):
+        raise web.HTTPBadRequest(text="the body does not come as its headers say") from None
+
+
+async def _collect(request: web.Request, limit_bytes: int) -> bytes:
     data = bytearray()
     async for chunk in request.content.iter_chunked(64 * 1024):
         data += chunk

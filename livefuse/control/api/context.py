@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from livefuse.control.api.figures import Figures
 from livefuse.control.background import call_in_thread
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from livefuse.config import Config
-    from livefuse.control.jobs import JobManager, ManagedJob
+    from livefuse.control.jobs import JobManager
+    from livefuse.control.managed import ManagedJob
     from livefuse.job import Job
 
     T = TypeVar("T")
@@ -34,8 +36,7 @@ class Api:
     metrics: CollectorRegistry
     players: int = 0
     watchers: int = 0
-    catalogue: bytes = b""
-    notes: dict[str, str] = field(default_factory=dict)
+    figures: Figures = field(default_factory=Figures)
 
     def get_managed(self, request: web.Request) -> ManagedJob:
         """Return the job that the path names.

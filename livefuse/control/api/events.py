@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -13,6 +14,7 @@ from livefuse.control.api.problems import NO_STORE
 from livefuse.errors import JobCapacityError, JobError
 
 if TYPE_CHECKING:
+    from livefuse.control.api.figures import Figures
     from livefuse.job import Job
 
 MAX_HZ: Final = 5.0
@@ -34,7 +36,7 @@ async def stream_events(request: web.Request) -> web.StreamResponse:
     api.watchers += 1
     try:
         await response.prepare(request)
-        await _send_until_end(response, managed.job, _read_period_s(request))
+        await _send_until_end(response, managed.job, api.figures, _read_period_s(request))
     except (ConnectionError, TimeoutError):
         pass  # whoever watched has gone
     finally:
@@ -42,10 +44,17 @@ async def stream_events(request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def _send_until_end(response: web.StreamResponse, job: Job, period_s: float) -> None:
+async def _send_until_end(
+    response: web.StreamResponse, job: Job, figures: Figures, period_s: float
+) -> None:
+    """Watch one life of the job: started again, it has another and other events."""
     while True:
         is_over = job.wait(0)
-        await _send(response, "status", msgspec.json.encode(job.statistics()))
+        now = await figures.collect(job)
+        if now is None:
+            await _write(response, b": the job does not answer\n\n")
+        else:
+            await _send(response, "status", msgspec.json.encode(now))
         if is_over:
             await _send(response, "end", b"{}")
             return
@@ -53,13 +62,19 @@ async def _send_until_end(response: web.StreamResponse, job: Job, period_s: floa
 
 
 async def _send(response: web.StreamResponse, event: str, data: bytes) -> None:
+    await _write(response, f"event: {event}\n".encode() + b"data: " + data + b"\n\n")
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
     async with asyncio.timeout(_WRITE_TIMEOUT_S):
-        await response.write(f"event: {event}\n".encode() + b"data: " + data + b"\n\n")
+        await response.write(data)
 
 
 def _read_period_s(request: web.Request) -> float:
     try:
         hz = float(request.query.get("hz", _DEFAULT_HZ))
     except ValueError:
+        hz = _DEFAULT_HZ
+    if math.isnan(hz):
         hz = _DEFAULT_HZ
     return 1 / min(max(hz, 0.1), MAX_HZ)

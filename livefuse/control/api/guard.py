@@ -8,6 +8,7 @@ come from a foreign page either: its Origin, where a browser sends one, has to b
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from typing import TYPE_CHECKING, Final
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
 OPEN_PREFIX: Final = "/web/"
 _BEARER: Final = "bearer "
+_WRONG_KEY_S: Final = 0.2
+"""Whoever tries keys waits; with the connections bounded, no more than some hundred a second."""
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -72,7 +75,9 @@ def create_guard(bound_host: str, key: str) -> Middleware:
             request.headers.get("Origin", ""), host
         ):
             return create_problem(403, "this page is not this server's")
-        if key and not _is_open(request) and not is_same_key(read_key(request), key):
+        if key and not _is_open(request) and not is_same_key(given := read_key(request), key):
+            if given:
+                await asyncio.sleep(_WRONG_KEY_S)
             return create_problem(
                 401,
                 "the key is missing or wrong",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -10,19 +11,23 @@ from livefuse.control.api.body import answer, read_json
 from livefuse.control.api.context import get_api
 from livefuse.control.api.problems import NO_STORE
 from livefuse.control.api.views import JobList, JobView, Links, NewJob, Spec, SpecView
-from livefuse.errors import ConfigError
+from livefuse.errors import ConfigError, JobCapacityError, JobError
 from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
-    from livefuse.control.jobs import ManagedJob
+    from livefuse.control.api.context import Api
+    from livefuse.control.managed import ManagedJob
     from livefuse.spec import JobSpec
+    from livefuse.telemetry import Statistics
 
 
 async def list_jobs(request: web.Request) -> web.Response:
     """List the jobs of this worker."""
-    return answer(
-        JobList([create_job_view(job) for job in get_api(request).manager.list_managed()])
-    )
+    api = get_api(request)
+    jobs = api.manager.list_managed()
+    figures = await asyncio.gather(*(api.figures.collect(managed.job) for managed in jobs))
+    views = [_create_view(managed, own) for managed, own in zip(jobs, figures, strict=True)]
+    return answer(JobList(views))
 
 
 async def create_job(request: web.Request) -> web.Response:
@@ -31,23 +36,16 @@ async def create_job(request: web.Request) -> web.Response:
     wish = await read_json(request, NewJob)
     if wish.start and wish.spec is None:
         raise ConfigError("a job without a spec cannot be started", hint="send a spec")
-    managed = api.manager.create(wish.id)
-    if wish.spec is not None:
-        spec = wish.spec
-        try:
-            await api.run("submit", lambda: api.manager.submit(managed.job_id, spec))
-            if wish.start:
-                await api.run("start", lambda: api.manager.start(managed.job_id))
-        except BaseException:
-            api.manager.delete(managed.job_id)  # a job that cannot be is not left behind as a draft
-            raise
+    # In one go: a client that hangs up meanwhile leaves nothing half done.
+    managed = await api.run("create", lambda: api.manager.create_by_wish(wish))
     where = {"Location": f"/v1/jobs/{managed.job_id}"}
-    return answer(create_job_view(managed), 201, where)
+    return answer(await _view(api, managed), 201, where)
 
 
 async def show_job(request: web.Request) -> web.Response:
     """Show a job."""
-    return answer(create_job_view(get_api(request).get_managed(request)))
+    api = get_api(request)
+    return answer(await _view(api, api.get_managed(request)))
 
 
 async def submit_job(request: web.Request) -> web.Response:
@@ -56,7 +54,7 @@ async def submit_job(request: web.Request) -> web.Response:
     managed = api.get_managed(request)
     spec = await read_json(request, Spec)
     await api.run("submit", lambda: api.manager.submit(managed.job_id, spec))
-    return answer(create_job_view(managed))
+    return answer(await _view(api, managed))
 
 
 async def start_job(request: web.Request) -> web.Response:
@@ -64,7 +62,7 @@ async def start_job(request: web.Request) -> web.Response:
     api = get_api(request)
     managed = api.get_managed(request)
     await api.run("start", lambda: api.manager.start(managed.job_id))
-    return answer(create_job_view(managed))
+    return answer(await _view(api, managed))
 
 
 async def stop_job(request: web.Request) -> web.Response:
@@ -72,7 +70,7 @@ async def stop_job(request: web.Request) -> web.Response:
     api = get_api(request)
     managed = api.get_managed(request)
     await api.run("stop", lambda: api.manager.stop_job(managed.job_id))
-    return answer(create_job_view(managed))
+    return answer(await _view(api, managed))
 
 
 async def delete_job(request: web.Request) -> web.Response:
@@ -85,18 +83,28 @@ async def delete_job(request: web.Request) -> web.Response:
 
 async def show_status(request: web.Request) -> web.Response:
     """Return the figures of a job that was started."""
-    return answer(get_api(request).manager.get_status(request.match_info["id"]))
+    api = get_api(request)
+    managed = api.get_managed(request)
+    if managed.job is None:
+        raise JobError(f"the job {managed.job_id} has not been started", hint="start it first")
+    figures = await api.figures.collect(managed.job)
+    if figures is None:
+        raise JobCapacityError(f"the job {managed.job_id} does not answer", hint="look at the log")
+    return answer(figures)
 
 
-def create_job_view(managed: ManagedJob) -> JobView:
-    """Return what may be seen of a job."""
+async def _view(api: Api, managed: ManagedJob) -> JobView:
+    return _create_view(managed, await api.figures.collect(managed.job))
+
+
+def _create_view(managed: ManagedJob, figures: Statistics | None) -> JobView:
     base = f"/v1/jobs/{managed.job_id}"
     return JobView(
         id=managed.job_id,
         state=managed.phase,
         error=managed.error,
         spec=_create_spec_view(managed.spec) if managed.spec is not None else None,
-        statistics=managed.job.statistics() if managed.job is not None else None,
+        statistics=figures,
         links=Links(
             flv=f"{base}/live.flv",
             ts=f"{base}/live.ts",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,11 +20,19 @@ _SHORTEST: Final = 16
 
 
 def load_key(config: Config) -> str:
-    """Return the key, making one on the first start.
+    """Return the key, making one on the first start; empty where none is to be asked for.
 
     Raises:
-        ConfigError: the file cannot be read or written, or holds no key.
+        ConfigError: the file cannot be read or written, or holds no key; or others than this
+            machine are to come in without one.
     """
+    if not config.http.require_key:
+        if not is_loopback(config.http.host):
+            raise ConfigError(
+                f"http.host is {config.http.host} and no key is asked for: anybody could come in",
+                hint="leave http.require_key true, or http.host at 127.0.0.1",
+            )
+        return ""
     path = Path(config.http.key_file).expanduser() if config.http.key_file else None
     if path is None:
         folder = find_safety_folder(config.safety)
@@ -46,5 +55,13 @@ def load_key(config: Config) -> str:
 
 
 def is_same_key(given: str, key: str) -> bool:
-    """Compare in constant time."""
-    return hmac.compare_digest(given.encode(), key.encode())
+    """Compare in constant time; `given` may hold any bytes that a header can."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), key.encode())
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach what listens on `host`."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

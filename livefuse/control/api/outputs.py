@@ -21,7 +21,7 @@ async def add_output(request: web.Request) -> web.Response:
     api = get_api(request)
     job = api.get_job(request)
     wish = await read_json(request, NewOutput)
-    name, status = await api.run("output", lambda: job.add_output(wish.url))
+    name, status = await api.run("output", lambda: api.manager.add_output(job, wish.url))
     where = {"Location": f"/v1/jobs/{job.job_id}/outputs/{name}"}
     return answer(status, 201, where)
 

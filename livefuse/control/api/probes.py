@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import web
 
 from livefuse.control.api.context import get_api
 from livefuse.control.api.problems import NO_STORE
+from livefuse.errors import JobCapacityError
 from livefuse.health import READY
 from livefuse.metrics import render_metrics
 
 
 async def show_metrics(request: web.Request) -> web.Response:
     """Return the figures of all jobs for Prometheus."""
-    body, content_type = render_metrics(get_api(request).metrics)
+    api = get_api(request)
+    rendered = await api.figures.ask("metrics", lambda: render_metrics(api.metrics))
+    if rendered is None:
+        raise JobCapacityError("a job does not answer", hint="GET /v1/jobs tells which")
+    body, content_type = rendered
     return web.Response(body=body, headers={**NO_STORE, "Content-Type": content_type})
 
 
@@ -23,8 +30,9 @@ async def show_health(_request: web.Request) -> web.Response:
 
 async def show_readiness(request: web.Request) -> web.Response:
     """Say whether a job is on air: not while one loads, nor once it has failed (health.py)."""
-    running = [m.job for m in get_api(request).manager.list_managed() if m.job is not None]
-    stats = [job.statistics() for job in running]
-    ready = any(s.health in READY and s.frames_out for s in stats)
+    api = get_api(request)
+    jobs = [managed.job for managed in api.manager.list_managed()]
+    figures = await asyncio.gather(*map(api.figures.collect, jobs))
+    ready = any(one is not None and one.health in READY and one.frames_out for one in figures)
     text = "ready\n" if ready else "no job is live yet\n"
     return web.Response(text=text, status=200 if ready else 503, headers=NO_STORE)

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from livefuse.control.api.body import answer
 from livefuse.control.api.context import API_KEY, Api
+from livefuse.control.api.doorway import Doorway, create_greeter
 from livefuse.control.api.guard import create_guard
 from livefuse.control.api.page import show_file, show_page
 from livefuse.control.api.problems import explain_errors
@@ -33,6 +34,7 @@ class ApiServer:
         self.key = key
         self._api = Api(manager, config, create_metrics(manager.list_measured))
         self._runner: web.AppRunner | None = None
+        self._doorway = Doorway()
         self.port = 0
 
     @property
@@ -54,24 +56,28 @@ class ApiServer:
         listener = bind_listener(self._config.host, self._config.port)
         self.port = listener.getsockname()[1]
         self._runner = web.AppRunner(
-            create_application(self._api, self._config.host, self.key),
+            create_application(self._api, self._config.host, self.key, self._doorway),
             access_log=None,
             handler_cancellation=True,
             shutdown_timeout=1.0,
         )
         await self._runner.setup()
-        await web.SockSite(self._runner, listener).start()
+        if self._runner.server is not None:
+            await self._doorway.open(self._runner.server, listener)
 
     async def close(self) -> None:
         """Send players away and stop listening."""
         if self._runner is not None:
+            self._doorway.close()
             await self._runner.cleanup()
             self._runner = None
 
 
-def create_application(api: Api, host: str, key: str) -> web.Application:
-    """Return the application with all routes, for `host`, opened by `key`."""
-    app = web.Application(middlewares=[explain_errors, create_guard(host, key)])
+def create_application(api: Api, host: str, key: str, doorway: Doorway) -> web.Application:
+    """Return the application with all routes, for `host`, opened by `key`, behind `doorway`."""
+    app = web.Application(
+        middlewares=[create_greeter(doorway), explain_errors, create_guard(host, key)]
+    )
     app[API_KEY] = api
     app.router.add_get("/", show_page)
     app.router.add_get("/web/{path:.+}", show_file)

@@ -11,7 +11,11 @@ from livefuse.control.api.context import get_api
 from livefuse.control.api.problems import NO_STORE
 
 if TYPE_CHECKING:
+    from livefuse.ingest.whip import WhipIngest
+    from livefuse.publish.whep import WhepOutput
     from livefuse.rtc.session import Session
+
+    Peers = WhipIngest | WhepOutput
 
 SDP: Final = "application/sdp"
 FRAGMENT: Final = "application/trickle-ice-sdpfrag"
@@ -26,7 +30,7 @@ async def offer(request: web.Request) -> web.Response:
     kind = request.match_info["kind"]
     sdp = read_text(await read_bytes(request, frozenset({SDP}), _MAX_SDP_BYTES))
     peers = job.get_peers(_read_kind(request))
-    session = await api.run(kind, lambda: peers.answer(sdp))
+    session = await api.run(kind, lambda: _answer(peers, sdp, request))
     return web.Response(
         status=201,
         text=session.answer_sdp,
@@ -65,6 +69,13 @@ async def hang_up(request: web.Request) -> web.Response:
     session = _get_session(request)
     await api.run("hang-up", session.close)
     return web.Response(status=200, headers=NO_STORE)
+
+
+def _answer(peers: Peers, sdp: str, request: web.Request) -> Session:
+    session = peers.answer(sdp)
+    if request.transport is None:
+        session.close()  # whoever offered has hung up meanwhile and will never hear of it
+    return session
 
 
 def _get_session(request: web.Request) -> Session:

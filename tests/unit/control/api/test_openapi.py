@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from livefuse.config import Config
 from livefuse.control.api.context import Api
+from livefuse.control.api.doorway import Doorway
 from livefuse.control.api.openapi import create_description
 from livefuse.control.api.routes import ROUTES
 from livefuse.control.api.server import create_application
@@ -28,7 +29,7 @@ def list_operations(description):
 
 def create_app():
     api = Api(manager=cast("JobManager", None), config=Config(), metrics=CollectorRegistry())
-    return create_application(api, "127.0.0.1", "")
+    return create_application(api, "127.0.0.1", "", Doorway())
 
 
 def test_all_that_is_served_is_described():

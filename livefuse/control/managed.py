@@ -1,0 +1,114 @@
+"""One job of the manager: what it was asked to do, and its life, one change after the other."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from livefuse.errors import JobError, JobNotFoundError
+from livefuse.redact import redact_text
+
+if TYPE_CHECKING:
+    from livefuse.config import Config
+    from livefuse.control.api.views import JobPhase
+    from livefuse.job import Job
+    from livefuse.spec import JobSpec
+    from livefuse.workers.local import Worker
+
+
+class ManagedJob:
+    """Safe from any thread. `spec` and `config` change only while it does not run."""
+
+    def __init__(self, job_id: str, worker: Worker) -> None:
+        self.job_id = job_id
+        self.config: Config = worker.config
+        self.spec: JobSpec | None = None
+        self.job: Job | None = None
+        self.is_deleted = False
+        """Nothing begins any more; what runs is coming to its end."""
+        self._worker = worker
+        self._is_stopping = False
+        self._lock = threading.Lock()
+
+    @property
+    def phase(self) -> JobPhase:
+        """Where it is in its life."""
+        job = self.job
+        if job is None:
+            return "draft" if self.spec is None else "submitted"
+        if not job.wait(0):
+            return "running"
+        return "failed" if job.error is not None else "stopped"
+
+    @property
+    def error(self) -> str:
+        """The sentence it failed with, without secrets."""
+        job = self.job
+        return "" if job is None or job.error is None else redact_text(str(job.error))
+
+    def submit(self, spec: JobSpec, config: Config | None = None) -> None:
+        """Take what is to be done, and with which settings, once it has been checked.
+
+        Raises:
+            JobNotFoundError, JobError: it has been deleted, or is running.
+            LivefuseError: it cannot be done.
+        """
+        config = config or self.config
+        with self._lock:
+            self._check_idle()
+            # Making a job checks all that can be known without opening anything.
+            self._worker.release_job(self.job_id)
+            try:
+                self._worker.add_job(self.job_id, spec, config)
+            finally:
+                self._worker.release_job(self.job_id)
+            self.config, self.spec, self.job = config, spec, None
+
+    def start(self) -> Job:
+        """Start; returns at once.
+
+        Raises:
+            JobNotFoundError, JobError: it has been deleted, has nothing to do, or is running.
+        """
+        with self._lock:
+            self._check_idle()
+            if self.spec is None:
+                raise JobError(f"the job {self.job_id} has nothing to do yet", hint="submit a spec")
+            self._worker.release_job(self.job_id)
+            job = self._worker.add_job(self.job_id, self.spec, self.config)
+            self._is_stopping = False
+            self.job = job
+            job.start()
+            return job
+
+    def stop(self, timeout_s: float) -> bool:
+        """Stop in order; True when all is closed within `timeout_s`."""
+        with self._lock:  # a start that is on its way comes first
+            self._is_stopping = True
+            job = self.job
+        return job is None or job.stop(timeout_s)
+
+    def delete(self, timeout_s: float) -> None:
+        """Stop for good and give back what it holds.
+
+        Raises:
+            JobNotFoundError: it has been deleted already.
+        """
+        with self._lock:
+            self._check_there()
+            self.is_deleted = True
+        self.stop(timeout_s)
+        self._worker.release_job(self.job_id)
+
+    def _check_there(self) -> None:
+        if self.is_deleted:
+            raise JobNotFoundError(f"there is no job {self.job_id!r}", hint="GET /v1/jobs")
+
+    def _check_idle(self) -> None:
+        self._check_there()
+        if self.phase == "running":
+            if self._is_stopping:
+                raise JobError(
+                    f"the job {self.job_id} is being stopped", hint="try again in a moment"
+                )
+            raise JobError(f"the job {self.job_id} is running", hint="stop it first")

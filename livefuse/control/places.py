@@ -1,0 +1,77 @@
+"""Where outputs that are asked for over HTTP may lie as files: in one folder, and nowhere else.
+
+Whoever is at the command line or writes a program is the owner of the machine's files anyway. The
+API is reached with a key alone, perhaps from a page or another machine, so what it writes stays in
+`record.folder`, links and `..` included. What it reads is left to the key: a source is opened as
+video, and answers nothing but pictures of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from livefuse.control.paths import check_distinct, is_same_file
+from livefuse.errors import ConfigError, JobError, RefusedError
+from livefuse.publish import find_file_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from livefuse.config import RecordConfig
+    from livefuse.control.managed import ManagedJob
+
+
+def place_target(url: str, config: RecordConfig) -> str:
+    """Return `url`; a file's as its whole path, within the folder, which is made if need be.
+
+    Raises:
+        RefusedError: the file would lie elsewhere.
+        ConfigError: this is no path, or the folder cannot be made.
+    """
+    folder = Path(config.folder)
+    try:
+        path = find_file_path(url)
+        if path is None:
+            return url
+        folder = folder.expanduser().resolve()
+        whole = (folder / path).resolve()
+        if not whole.is_relative_to(folder) or whole == folder:
+            raise RefusedError(
+                "a file that is asked for over HTTP may not lie there",
+                hint=f"give its name alone: it is written in {folder} (record.folder)",
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or "no such path can be"
+        raise ConfigError(
+            f"nothing can be written in {folder} ({reason})", hint="check record.folder"
+        ) from None
+    return str(whole)
+
+
+def check_target(url: str, source: str, jobs: Iterable[ManagedJob]) -> None:
+    """Refuse a target that is the source, or that one of `jobs` writes.
+
+    Raises:
+        ConfigError: it is what is read.
+        JobError: a job writes it.
+    """
+    check_distinct(source, [url], None, also_read=())
+    path = find_file_path(url)
+    if path is None:
+        return
+    for managed in jobs:
+        if any(is_same_file(path, other) for other in _list_written(managed)):
+            raise JobError(
+                f"the job {managed.job_id} writes {path.name} already", hint="choose another name"
+            )
+
+
+def _list_written(managed: ManagedJob) -> list[Path]:
+    """Return the files that a running job writes now."""
+    job = managed.job
+    if job is None or job.wait(0):
+        return []
+    urls = [status.url for _, status in job.list_outputs() if status.kind == "file"]
+    return [path for path in map(find_file_path, urls) if path is not None]
