@@ -79,7 +79,7 @@ def encode_void(size: int) -> bytes:
 
 
 class MatroskaWriter:
-    """Writes to a file that can seek, without a buffer of its own. One thread. OSError passes."""
+    """Writes to a file that can seek and takes all it is given. One thread. OSError passes."""
 
     def __init__(self, file: IO[bytes], uuid: bytes, program: str, tracks: Sequence[bytes]) -> None:
         """Write all that comes before the packets. `tracks` are whole TrackEntry elements."""
@@ -187,16 +187,10 @@ class MatroskaWriter:
         return encode_element(_CUE, encode_int(_CUE_TIME, time_ms), places)
 
     def _append(self, data: bytes) -> None:
-        """Write at the end, all of it: an unbuffered file may take less than it was given."""
-        self._write(data)
+        self._file.write(data)
         self._end += len(data)
 
     def _overwrite(self, place: int, data: bytes) -> None:
         self._file.seek(place)
-        self._write(data)
+        self._file.write(data)
         self._file.seek(self._end)
-
-    def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[self._file.write(view) :]

@@ -1,16 +1,17 @@
 """A recording being written: one Matroska file and its side-car, packet by packet, at once on disc.
 
 Both files are written without a buffer of ours, the bytes before the line that tells of them: a
-process that is killed loses what it was just writing. No thread and no clock in here.
+process that is killed loses what it was just writing. Only their owner may read them, as they show
+faces bare. No thread and no clock in here.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import os
 import secrets
 import zlib
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -28,13 +29,16 @@ from livefuse.ingest.sidecar import (
     Stored,
     get_sidecar_path,
 )
+from livefuse.whole_file import open_locked
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from livefuse.ingest.sidecar import Line
+    from livefuse.whole_file import WholeFile
 
 UUID_BYTES: Final = 16
+_MODE: Final = 0o600
 
 
 class Taken(NamedTuple):
@@ -61,7 +65,7 @@ class About(NamedTuple):
 
 
 class RecordingFile:
-    """Takes events in order. The files are made by `open`, the first bytes at the first connection.
+    """Takes events in order. `open` makes the files, the first connection brings the first bytes.
 
     Raises (all methods):
         OSError: the disc said no.
@@ -70,8 +74,8 @@ class RecordingFile:
     def __init__(self, path: Path, about: About) -> None:
         self._path = path
         self._about = about
-        self._file: IO[bytes] | None = None
-        self._lines: IO[bytes] | None = None
+        self._file: WholeFile | None = None
+        self._lines: WholeFile | None = None
         self._writer: MatroskaWriter | None = None
         self._encoder = msgspec.json.Encoder()
         self._start_ns: int | None = None
@@ -80,32 +84,18 @@ class RecordingFile:
         self._layout = Layout()
 
     def open(self, *, overwrite: bool = False) -> None:
-        """Make both files.
+        """Open both files; what was there stays until something comes in.
 
         Raises:
             PublishConnectError: they cannot be made, or are there already.
         """
         try:
-            self._file = _open_file(self._path, overwrite=overwrite)
-            self._lines = _open_file(get_sidecar_path(self._path), overwrite=overwrite)
-        except FileExistsError as error:
-            self._drop_new_file()
-            raise PublishConnectError(
-                f"{error.filename} is there already",
-                hint="choose another name, or set record.overwrite = true",
-            ) from None
-        except BlockingIOError:
-            self._drop_new_file()
-            raise PublishConnectError(
-                f"another livefuse is writing {self._path}",
-                hint="choose another name, or stop that one",
-            ) from None
+            self._file = open_locked(self._path, overwrite=overwrite, mode=_MODE)
+            sidecar = get_sidecar_path(self._path)
+            self._lines = open_locked(sidecar, overwrite=overwrite, mode=_MODE)
         except OSError as error:
-            self._drop_new_file()
-            raise PublishConnectError(
-                f"cannot write {self._path} ({error.strerror})",
-                hint="make the folder, or choose one that you may write to",
-            ) from None
+            self.close()
+            raise _explain_open_error(error, self._path) from None
 
     def write(self, event: Event) -> None:
         """Write one event."""
@@ -131,45 +121,42 @@ class RecordingFile:
         try:
             if writer is not None and lines is not None:
                 writer.close()
-                _write_all(lines, self._encoder.encode(End(at=self._last_ns)) + b"\n")
+                lines.write(self._encoder.encode(End(at=self._last_ns)) + b"\n")
         finally:
-            for each in (file, lines):
+            for each, path in ((file, self._path), (lines, get_sidecar_path(self._path))):
                 if each is not None:
+                    # Nothing came in: nothing is left behind, and what was there stays.
+                    is_void = self._start_ns is not None or not os.fstat(each.fileno()).st_size
                     each.close()
-            if writer is None and file is not None:
-                # Nothing came in: nothing is left behind.
-                self._path.unlink(missing_ok=True)
-                get_sidecar_path(self._path).unlink(missing_ok=True)
+                    if writer is None and is_void:
+                        path.unlink(missing_ok=True)
 
     @property
     def size_bytes(self) -> int:
         """How large the Matroska file is by now."""
         return self._file.tell() if self._file is not None else 0
 
-    def _drop_new_file(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-            if not self._path.stat().st_size:
-                self._path.unlink()
-
     def _begin_connection(self, opened: Opened) -> None:
         self._times.begin_connection()
-        if self._writer is None and self._file is not None:
-            about = self._about
-            uuid = about.uuid or secrets.token_bytes(UUID_BYTES)
-            head = Head(
-                version=VERSION,
-                id=uuid.hex(),
-                source=about.source,
-                made_by=about.program,
-                begun=about.begun,
-            )
-            tracks = self._layout.begin_file(opened.video, opened.audio)
-            self._writer = MatroskaWriter(self._file, uuid, about.program, tracks)
-            self._write_line(head)
-        else:
+        if self._writer is not None or self._file is None or self._lines is None:
             self._layout.begin_connection(opened.video, opened.audio)
+            return
+        for each in (self._file, self._lines):
+            each.truncate(0)
+            with contextlib.suppress(OSError):  # a file system without rights, another's file
+                os.fchmod(each.fileno(), _MODE)
+        about = self._about
+        uuid = about.uuid or secrets.token_bytes(UUID_BYTES)
+        head = Head(
+            version=VERSION,
+            id=uuid.hex(),
+            source=about.source,
+            made_by=about.program,
+            begun=about.begun,
+        )
+        tracks = self._layout.begin_file(opened.video, opened.audio)
+        self._writer = MatroskaWriter(self._file, uuid, about.program, tracks)
+        self._write_line(head)
 
     def _store(self, data: bytes, line: Stored) -> Stored:
         """Put the packet's bytes into the Matroska file; return its line."""
@@ -195,29 +182,20 @@ class RecordingFile:
 
     def _write_line(self, line: Line) -> None:
         if self._lines is not None:
-            _write_all(self._lines, self._encoder.encode(line) + b"\n")
+            self._lines.write(self._encoder.encode(line) + b"\n")
 
 
-def _open_file(path: Path, *, overwrite: bool) -> IO[bytes]:
-    """Return the empty file at `path`; BlockingIOError: somebody else writes there."""
-    file: IO[bytes] = path.open("ab" if overwrite else "xb", buffering=0)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise
-    except OSError:
-        pass  # a file system without locks
-    if overwrite:
-        file.close()  # "ab" writes at the end only; the lock is taken again at once
-        file = path.open("r+b", buffering=0)
-        with contextlib.suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        file.truncate(0)
-    return file
-
-
-def _write_all(file: IO[bytes], data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
+def _explain_open_error(error: OSError, path: Path) -> PublishConnectError:
+    if isinstance(error, FileExistsError):
+        return PublishConnectError(
+            f"{error.filename} is there already",
+            hint="choose another name, or set record.overwrite = true",
+        )
+    if isinstance(error, BlockingIOError):
+        return PublishConnectError(
+            f"another livefuse is writing {path}", hint="choose another name, or stop that one"
+        )
+    return PublishConnectError(
+        f"cannot write {error.filename or path} ({error.strerror})",
+        hint="make the folder, or choose one that you may write to",
+    )

@@ -5,63 +5,35 @@ Everything here may wait for a disk.
 
 from __future__ import annotations
 
-import fcntl
-import io
 import itertools
 import tempfile
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from livefuse.errors import PublishConnectError
+from livefuse.whole_file import open_locked
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from _typeshed import ReadableBuffer
+    from livefuse.whole_file import WholeFile
 
 _ROOM_BYTES: Final = 4 << 20
 """Some seconds of a usual stream: with less a recording is not worth beginning again."""
 
 
-class WholeFile(io.FileIO):
-    """A file without a buffer whose `write` writes all: a disk that is nearly full takes a part."""
-
-    def write(self, data: ReadableBuffer, /) -> int:
-        """Write `data` to the last byte; OSError when that cannot be done."""
-        left = memoryview(data).cast("B")
-        size = len(left)
-        while left:
-            left = left[super().write(left) or 0 :]
-        return size
-
-
-def open_file(path: Path, *, overwrite: bool) -> io.FileIO:
-    """Open for writing from the start, once nobody else writes there.
+def open_file(path: Path, *, overwrite: bool) -> WholeFile:
+    """Open for writing, emptied, once nobody else writes there.
 
     Raises:
         PublishConnectError: another livefuse is writing there.
         OSError: it cannot be opened, or is there already (without `overwrite`).
     """
-    file = WholeFile(path, "a" if overwrite else "x")
-    if not lock_file(file):
-        file.close()
-        raise _explain_lock(path)
-    if overwrite:
-        file.close()  # "a" writes at the end only; the lock is taken again at once
-        file = WholeFile(path, "r+")
-        lock_file(file)
-        file.truncate(0)
-    return file
-
-
-def lock_file(file: IO[Any] | io.FileIO) -> bool:
-    """Say that we write here, until the file is closed; False when somebody else does."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file = open_locked(path, overwrite=overwrite)
     except BlockingIOError:
-        return False
-    except OSError:
-        return True  # a file system without locks
-    return True
+        raise _explain_lock(path) from None
+    file.truncate(0)
+    return file
 
 
 def find_next(path: Path) -> Path:
@@ -98,14 +70,13 @@ def check_writable(path: Path, *, overwrite: bool) -> None:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
         if path.exists():
-            with path.open("ab") as file:
-                is_free = lock_file(file)
-            if not is_free:
-                raise _explain_lock(path)
+            open_locked(path, overwrite=True).close()
+    except BlockingIOError:
+        raise _explain_lock(path) from None
     except OSError as error:
         raise PublishConnectError(
-            f"cannot write into the folder {path.parent} ({error.strerror})",
-            hint="make the folder, or choose one that you may write to",
+            f"cannot write {path} ({error.strerror})",
+            hint="make the folder, or choose a file that you may write to",
         ) from None
 
 

@@ -391,6 +391,22 @@ def test_a_file_that_is_there_is_not_written_over_unless_asked(tmp_path, name):
     assert_same(tmp_path / "a.mkv", events)
 
 
+def test_what_is_written_over_stays_until_something_comes(tmp_path):
+    """A source that cannot be reached must not cost the recording of before."""
+    path = write(read_events(make_stream(*FLV)), tmp_path / "a.mkv")
+    before = [file.read_bytes() for file in sorted(tmp_path.iterdir())]
+    recorder = Recorder(path, "x", SystemClock(), overwrite=True)
+    recorder.put(Happened(at=1, state="connecting"))
+    assert recorder.close()
+    assert [file.read_bytes() for file in sorted(tmp_path.iterdir())] == before
+
+
+def test_only_the_owner_may_read_what_shows_faces_bare(tmp_path):
+    (tmp_path / "a.mkv").write_text("of before, for all to read")
+    write(read_events(make_stream(*FLV)), tmp_path / "a.mkv", overwrite=True)
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+
+
 def test_a_folder_that_is_not_there_is_told(tmp_path):
     with pytest.raises(PublishConnectError, match="cannot write"):
         Recorder(tmp_path / "none" / "a.mkv", "x", SystemClock())

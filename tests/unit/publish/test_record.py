@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import threading
 import time
 
@@ -13,10 +14,11 @@ from livefuse.clock import NS_PER_S, ManualClock
 from livefuse.config import RecordConfig
 from livefuse.errors import ConfigError, PublishConnectError
 from livefuse.packet import Packet
-from livefuse.publish import record, record_file
+from livefuse.publish import record
 from livefuse.publish.base import FILE_SUFFIXES
 from livefuse.publish.record import FileOutput
-from livefuse.publish.record_file import check_writable, has_room, lock_file
+from livefuse.publish.record_file import check_writable, has_room
+from livefuse.whole_file import WholeFile, lock_file
 from tests.streams import FPS, make_media, read_back
 
 
@@ -169,7 +171,7 @@ class FillingDisc:
 
     def __init__(self, monkeypatch):
         self.is_full = False
-        monkeypatch.setattr(record_file.WholeFile, "write", self._make_write())
+        monkeypatch.setattr(WholeFile, "write", self._make_write())
         monkeypatch.setattr(record, "has_room", lambda _path: not self.is_full)
         monkeypatch.setattr(record, "_RETRY_MIN_MS", 10)
         monkeypatch.setattr(record, "_RETRY_MAX_MS", 20)
@@ -245,7 +247,7 @@ def test_a_write_is_whole_or_an_error(tmp_path):
         def write(self, data):
             return super().write(bytes(data)[:3])
 
-    class StingyFile(record_file.WholeFile, Stingy):
+    class StingyFile(WholeFile, Stingy):
         """Its writes go through both."""
 
     with StingyFile(tmp_path / "x", "x") as file:
@@ -339,3 +341,9 @@ def test_two_do_not_write_one_file(tmp_path):
         with pytest.raises(PublishConnectError, match="another livefuse is writing"):
             check_writable(path, overwrite=True)
     check_writable(path, overwrite=True)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "out.mkv")
+    with pytest.raises(PublishConnectError, match="not a plain file"):
+        check_writable(tmp_path / "out.mkv", overwrite=True)
