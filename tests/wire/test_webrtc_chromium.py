@@ -82,6 +82,22 @@ def test_a_camera_goes_in_and_comes_out(context):
         page.close()
 
 
+def test_a_viewer_whose_network_changes_restarts_ice(context):
+    with running("test:?size=320x180&fps=30&audio=0") as job:
+        page = open_page(context, job)
+        page.evaluate("watch(false)")
+        wait_on(page, lambda: len(page.evaluate("seen.out")) > 5, 20, "pictures")
+        (viewer,) = get_whep(job)._viewers
+        page.expose_function("patchSession", lambda body: viewer.session.patch(body, "*"))
+        name = page.evaluate("restartIce(viewer)")
+        agent = viewer.session._peer._restarts
+        wait_on(page, lambda: agent._active.local_username == name, 10, "the other path")
+        seen = len(page.evaluate("seen.out"))
+        wait_on(page, lambda: len(page.evaluate("seen.out")) > seen + 20, 10, "pictures")
+        assert page.faults == []
+        page.close()
+
+
 def test_a_page_that_is_reloaded_sends_again(context, monkeypatch):
     monkeypatch.setattr(rtc_peer, "SILENCE_S", 4.0)
     with running("whip:", "ingest.canvas=640x360") as job:
