@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # Later than that it has been made to wait, and goes on at its own speed: a burst would be dropped.
 _MAX_LATE_NS: Final = NS_PER_S // 5
 _MAX_AHEAD_NS: Final = 10 * NS_PER_S
+# A file may hold sound and pictures in pieces: what comes second has been due for that long.
+_MAX_APART_NS: Final = 3 * NS_PER_S
 
 
 class Pacer:
@@ -26,6 +28,7 @@ class Pacer:
         self._clock = clock
         self._stopping = stopping
         self._start_ns: int | None = None
+        self._furthest_ns = 0
 
     def wait_for(self, stamp: int | None, time_base: Fraction | None) -> int:
         """Wait until `stamp` is due, or `stopping`; return the time then, in ns."""
@@ -35,6 +38,9 @@ class Pacer:
         at_ns = to_ticks(stamp, time_base) * NS_PER_S // TIME_BASE_HZ
         if self._start_ns is None:
             self._start_ns = now - at_ns
+        elif 0 < self._furthest_ns - at_ns <= _MAX_APART_NS:
+            return now
+        self._furthest_ns = at_ns
         ahead = self._start_ns + at_ns - now
         if not -_MAX_LATE_NS <= ahead <= _MAX_AHEAD_NS:
             self._start_ns, ahead = now - at_ns, 0

@@ -237,6 +237,18 @@ def test_closed_reader_lets_its_source_go():
     assert reader.get(0) is None
 
 
+def test_sound_that_lies_behind_its_pictures_in_a_file_takes_no_time_of_its_own():
+    """Pieces of half a second, as our own MP4 has them: two seconds stay two seconds."""
+    clock = ManualClock()
+    pacer = Pacer(clock, threading.Event())
+    for piece in range(4):
+        for kind in ("pictures", "sound"):
+            for index in range(5):
+                due_ms = piece * 500 + index * 100
+                came_ms = pacer.wait_for(due_ms, Fraction(1, 1000)) // NS_PER_MS
+                assert came_ms == due_ms if kind == "pictures" else due_ms <= came_ms < due_ms + 500
+
+
 def test_pacer_follows_the_stamps_and_starts_anew_after_a_break():
     clock, stopping = ManualClock(), threading.Event()
     pacer = Pacer(clock, stopping)
