@@ -93,10 +93,15 @@ class SourceTimeline:
         if duration > 0:
             track.step = max(duration, MIN_STEP)
         offset = self._offset if track.offset is None else track.offset
-        is_first = not track.has_started and ticks is not None and offset is not None
-        if is_first and -_MAX_SKEW < (ticks or 0) + (offset or 0) < 0:
-            self._count("early_audio")
-            return None
+        if not track.has_started and ticks is not None and offset is not None:
+            # Sound of a slow start may be many seconds old; what far away stamps alone say may be
+            # that the two kinds count from unrelated starts.
+            least = -_MAX_SKEW
+            if self._is_live and self._origin_ns is not None and arrival_ns < self._origin_ns:
+                least = min(least, 2 * _to_line(arrival_ns - self._origin_ns))
+            if least < ticks + offset < 0:
+                self._count("early_audio")
+                return None
         return self._stamp(track, self._video, ticks, arrival_ns)
 
     def _stamp(self, track: _Track, other: _Track, ticks: int | None, arrival_ns: int) -> int:

@@ -133,6 +133,20 @@ def test_sound_from_before_the_first_picture_is_left_out():
     assert counts == {"early_audio": 1}
 
 
+@pytest.mark.parametrize("late_ms", [500, 2500, 9000])
+def test_a_start_that_takes_seconds_leaves_its_sound_in_step(late_ms):
+    """(C51) Pictures were skipped while networks loaded; the sound of that time is not theirs."""
+    timeline, counts = make_timeline()
+    assert timeline.stamp_video(7000 + late_ms, MS, late_ms * NS_PER_MS) == 0
+    places = {
+        at_ms: timeline.stamp_audio(7000 + at_ms, MS, at_ms * NS_PER_MS, 1800)
+        for at_ms in range(0, late_ms + 1000, 20)
+    }
+    for at_ms, place in places.items():
+        assert place == (None if at_ms < late_ms else (at_ms - late_ms) * 90)
+    assert set(counts) == {"early_audio"}
+
+
 def test_file_starts_with_its_earliest_stamp():
     timeline, _ = make_timeline(is_live=False)
     timeline.begin_segment((0, MS), (40, MS), now_ns=0, step=3600)
