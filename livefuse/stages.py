@@ -258,9 +258,7 @@ class Stages:
         treatment, token = self._treatment, self._token
         if token is not None and token.get().parameters.cover_all:
             return False  # asked for since: no frame comes that could bring the wish along
-        if treatment is None or treatment.last_token is None:
-            return True
-        return treatment.pipeline.may_show(treatment.last_token)
+        return treatment is None or treatment.may_show()
 
     def describe_sound(self) -> dict[str, Any]:
         """Return what status shows of the sound, nothing when there is none. Any thread."""

@@ -17,6 +17,7 @@ from livefuse.pipeline.conveyor import MAX_PARTS, Conveyor
 from livefuse.pipeline.state import Load
 from livefuse.ring import Ring, RingClosed
 from livefuse.telemetry import get_logger
+from livefuse.token import COVERING, GENERATING, HIDING
 from livefuse.watchdog import Pulse
 
 if TYPE_CHECKING:
@@ -104,6 +105,17 @@ class Treatment:
     def close(self) -> None:
         """End the side work; parts that wait for one another end too. From any thread."""
         self._conveyor.close()
+
+    def may_show(self) -> bool:
+        """Say whether the last picture may be shown again: its source, and what is asked for now.
+
+        A picture stands for as long as its input is away; who asks meanwhile that more be hidden
+        must not have to wait for the next one. From any thread.
+        """
+        shown = self.last_token
+        if shown is None:
+            return True
+        return not hides_more(self._token.get(), shown) and self.pipeline.may_show(shown)
 
     def drop(self, frame: Frame, reason: str) -> None:
         """Give `frame` back to the pool, unseen."""
@@ -195,6 +207,22 @@ class Treatment:
             fate = "the frame is covered" if outcome.covered_whole else "the frame goes on as it is"
             what = "no consent" if outcome.reason == "no_consent" else "a step failed"
             self._log.warning(f"{what}, {fate}", cause=outcome.error)
+
+
+def hides_more(now: Token, shown: Token) -> bool:
+    """Say whether `now` may hide something that a picture made by `shown` lets be seen."""
+    asked, had = now.parameters, shown.parameters
+    operations = set(now.operations)
+    if operations & HIDING - set(shown.operations):
+        return True
+    others = (asked.select, asked.people, asked.blur_whom) != (
+        had.select,
+        had.people,
+        had.blur_whom,
+    )
+    if others and operations & COVERING:
+        return True
+    return bool(operations & GENERATING) and asked.blend_ratio > had.blend_ratio
 
 
 def count_parts(config: Config) -> int:

@@ -13,7 +13,7 @@ tracker holds).
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from livefuse.frame import Frame, create_frame
 from livefuse.token import GENERATING
 from tests.fuzz.likeness import BARE, LEFT, measure_likeness
-from tests.fuzz.promise import Chosen, Key, hides_more, is_promised
+from tests.fuzz.promise import Chosen, Key, is_promised
 from tests.fuzz.scene import find_seen
 
 if TYPE_CHECKING:
@@ -136,11 +136,18 @@ class Judge:
             self.counts[f"because {outcome.reason}"] += 1
         if self.on_shown is not None:
             self.on_shown(frame, truth, outcome, is_held)
-        if is_held and self.get_token is not None and hides_more(self.get_token(), outcome.token):
-            outcome = _ask_all(outcome, self.get_token())
+        if is_held and self.get_token is not None:
+            # What is asked for while a picture stands is asked of that picture, too.
+            outcome = replace(outcome, token=self._find_stricter(outcome, truth))
         bare = self._look_at_faces(frame, truth, outcome)
         if self.counts["shown"] % self.detects_every == 0:
             self._detect(frame, truth, outcome, bare)
+
+    def _find_stricter(self, outcome: Outcome, truth: Truth) -> Token:
+        assert self.get_token is not None
+        now = replace(outcome, token=self.get_token())
+        more = [is_promised(face, now, truth.chosen) for face in truth.faces]
+        return now.token if all(more) else outcome.token
 
     # By likeness.
 
@@ -249,12 +256,6 @@ def _is_on(found: Detection, face: TrueFace) -> bool:
     box, (x, y) = found.box, face.centre
     middle = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
     return float(np.hypot(middle[0] - x, middle[1] - y)) < 0.5 * face.height_px
-
-
-def _ask_all(outcome: Outcome, token: Token) -> Outcome:
-    from dataclasses import replace
-
-    return replace(outcome, token=token)
 
 
 def _tell(outcome: Outcome) -> str:

@@ -43,7 +43,7 @@ def measure_likeness(
     scale = _WIDTH / (_REGION[2] - _REGION[0])
     height = round((_REGION[3] - _REGION[1]) * scale)
     seen = np.full_like(true, 255) if seen is None else seen
-    # What lies beside the face, or the picture's edge, is within reach of the filter: no part of it.
+    # Whatever begins beside it, the picture's edge too, is within reach of the filter.
     near = cv2.erode(_cut(seen, face, scale, height, 0, cv2.BORDER_CONSTANT), _REACH)
     mask = (near > 250).astype(np.float32)
     if mask.mean() < _LEAST_SEEN:
@@ -61,7 +61,7 @@ def measure_likeness(
     return float((dots / norms).max())
 
 
-def _cut(  # noqa: PLR0913 - what is cut out of what, and how
+def _cut(
     luma: Luma,
     face: TrueFace,
     scale: float,

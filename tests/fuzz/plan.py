@@ -92,7 +92,10 @@ def make_case(name: str) -> Plan:
     rng = random.Random(f"never bare {name}")
     plan = Plan(0, name, frames=240, scenes=_film(rng, 240, cuts=False))
     if name == "C12":
-        plan.faults = [Fault("slow", 90, 1, "detect", 3000.0), Fault("slow", 190, 1, "blur", 3000.0)]
+        plan.faults = [
+            Fault("slow", 60, 1, "detect", 3000.0),
+            Fault("slow", 200, 1, "blur", 3000.0),
+        ]
     elif name in ("C14", "C18"):
         plan.loading_s = 4.0
         plan.sections["pipeline"] = {"while_loading": "slate" if name == "C14" else "pass"}
@@ -122,18 +125,23 @@ def _choose_config(rng: random.Random) -> dict[str, dict[str, Any]]:
 
 def _choose_token(rng: random.Random) -> Patch:
     """Return operations that hide something, and how."""
-    kind = rng.choices(("blur", "some", "swap", "both", "background", "puppet"), (5, 3, 5, 3, 2, 1))[0]
+    kinds = {"blur": 6, "some": 2, "swap": 5, "both": 3, "background": 2, "puppet": 1, "plain": 1}
+    kind = rng.choices(list(kinds), list(kinds.values()))[0]
     parameters: Patch = {"on_failure": rng.choice(("skip", "hold", "alert"))}
     source = ""
     operations = ["detect", "blur"]
     if kind == "some":
         parameters |= {
             "select": rng.choice(("largest", "left-most")),
-            "blur_whom": rng.choice(("chosen", "others", "all")),
+            "blur_whom": rng.choice(("chosen", "others", "others", "all")),
         }
-    elif kind == "background":
+    else:
+        parameters |= {"select": "all", "blur_whom": "auto"}
+    if kind == "background":
         operations = ["detect", "background", "blur"]
-    elif kind != "blur":
+    elif kind == "plain":  # nothing that is to be hidden, until it is asked for
+        operations = rng.choice((["detect"], ["background"], ["detect", "align", "beautify"]))
+    elif kind not in ("blur", "some"):
         source = rng.choice(_AVATARS)
         parameters["blend_ratio"] = rng.choice((0.85, 0.85, 1.0))
         parameters["select"] = "all" if kind == "swap" else rng.choice(("all", "largest"))
@@ -200,7 +208,11 @@ def _step(rng: random.Random, now: int, here: Place, there: Place) -> list[tuple
     if kind == "turn":
         back = rng.randint(8, 25)
         turned = here._replace(squeeze=rng.uniform(0.55, 0.75))
-        return [(now + back, turned), (now + back + rng.randint(5, 30), turned), (now + 3 * back, here)]
+        return [
+            (now + back, turned),
+            (now + back + rng.randint(5, 30), turned),
+            (now + 3 * back, here),
+        ]
     outside = here._replace(x=-0.35 if here.x < 0.5 else 1.35)
     left = now + rng.randint(8, 30)
     back = left + rng.randint(15, 60)
@@ -220,6 +232,8 @@ def _go_wrong(rng: random.Random, plan: Plan, at: int) -> None:
         plan.hands += _lay_hand(rng, plan, at, kind)
     elif kind == "gap":
         plan.gaps[at] = Gap(rng.choice((0.3, 1.3, 2.5)), rng.random() < 0.7)
+        if rng.random() < 0.5:  # while the last picture stands
+            plan.hands += _lay_hand(rng, plan, at, rng.choice(("patch", "patch", "consent")))
     elif kind == "size":
         plan.sources[at] = rng.choice(SOURCES)
     else:
@@ -232,7 +246,9 @@ def _choose_fault(rng: random.Random, at: int, kind: str) -> Fault:
         how = rng.choice(("raise", "raise", "raise_late", "raise_once"))
         return Fault(how, at, rng.choice((1, 1, 2, 5, 40)), step)
     if kind == "slow":
-        return Fault("slow", at, rng.choice((1, 1, 3)), step, rng.choice((60.0, 250.0, 900.0, 3000.0)))
+        return Fault(
+            "slow", at, rng.choice((1, 1, 3)), step, rng.choice((60.0, 250.0, 900.0, 3000.0))
+        )
     if kind == "blind":
         return Fault("blind", at, rng.choice((1, 2, 3, 5, 5, 10, 15, 25)))
     if kind == "burst":

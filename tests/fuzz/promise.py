@@ -82,11 +82,6 @@ def _is_meant(face: TrueFace, token: Token, chosen: dict[str, Key | None]) -> bo
     return is_chosen is (whom == "chosen")
 
 
-def hides_more(now: Token, before: Token) -> bool:
-    """Say whether `now` wants hidden whole what `before` may have left to be seen."""
-    return now.parameters.cover_all and not before.parameters.cover_all
-
-
 def _find_largest(faces: list[TrueFace]) -> Key | None:
     ranked = sorted(faces, key=lambda face: -face.height_px)
     if len(ranked) > 1 and ranked[0].height_px < _CLEARLY_LARGER**0.5 * ranked[1].height_px:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import av
 import cv2
-import numpy as np
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.errors import ConsentError, LivefuseError
@@ -77,9 +76,7 @@ class Rig:
         token = create_token((), now_epoch_s=self.clock.epoch_s())
         self.token = TokenCell(patch_token(token, plan.token))
         judge.get_token = self.token.get
-        self._fanout = FanOut.create(
-            (), self._config, self.clock, lambda: None, lossless=True
-        )
+        self._fanout = FanOut.create((), self._config, self.clock, lambda: None, lossless=True)
         self._rng = random.Random(f"rig {plan.seed}")
         self._is_allowed = True
         self._stages: Stages | None = None
@@ -224,9 +221,7 @@ class Rig:
             return
         if changed.operations != before.operations:
             self._pipeline.prepare_changes(*self._plan.size, changed)
-        self.token.update(
-            lambda current: patch_token(current, patch).renew(self.clock.epoch_s())
-        )
+        self.token.update(lambda current: patch_token(current, patch).renew(self.clock.epoch_s()))
 
     def _renew(self, loading_s: float) -> None:
         """Give the pipeline up and put another in its place, as the watchdog does."""
@@ -252,8 +247,3 @@ def _end_quietly(run: Any) -> Any:
             run()
 
     return guard
-
-
-def read_bgr(buffer: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the planes of a frame as BGR."""
-    return cv2.cvtColor(buffer, cv2.COLOR_YUV2BGR_I420)

@@ -128,14 +128,10 @@ def find_seen(faces: list[TrueFace], index: int, inner: tuple[int, int, int, int
     return seen
 
 
-def _place(
-    place: Place, actor: Actor, index: int, size: tuple[int, int], scale: float
-) -> Matrix:
+def _place(place: Place, actor: Actor, index: int, size: tuple[int, int], scale: float) -> Matrix:
     zoom = place.height_px * scale / FACE_HEIGHT_PX
     cosine, sine = math.cos(place.roll_rad) * zoom, math.sin(place.roll_rad) * zoom
-    matrix = np.array(
-        [[cosine * place.squeeze, -sine, 0.0], [sine * place.squeeze, cosine, 0.0]]
-    )
+    matrix = np.array([[cosine * place.squeeze, -sine, 0.0], [sine * place.squeeze, cosine, 0.0]])
     sway = _SWAY_PX * scale * math.sin(index / 5.0 + actor.phase)
     middle = np.array([place.x * size[0] + sway, place.y * size[1]])
     matrix[:, 2] = middle - matrix[:, :2] @ FACE_CENTRE

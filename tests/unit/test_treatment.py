@@ -15,7 +15,7 @@ from livefuse.frame import FramePool
 from livefuse.pipeline.state import Outcome
 from livefuse.ring import Ring, RingClosed
 from livefuse.telemetry import Telemetry
-from livefuse.token import TokenCell, create_token
+from livefuse.token import Parameters, TokenCell, create_token
 from livefuse.treatment import Setting, Treatment
 
 SIZE = (64, 48)
@@ -114,6 +114,40 @@ def test_what_an_abandoned_thread_gives_back_is_refused_and_its_frames_are_repla
     assert len({id(frame) for frame in frames}) == 6
     assert held not in frames
     assert bench.pool.acquire() is None
+
+
+PLAIN, BLUR = ("detect",), ("detect", "blur")
+SWAP = ("detect", "align", "swap")
+
+
+@pytest.mark.parametrize(
+    ("shown", "now", "may_show"),
+    [
+        ((BLUR, {}), (BLUR, {}), True),
+        ((BLUR, {}), (BLUR, {"on_failure": "hold"}), True),
+        ((BLUR, {}), (PLAIN, {}), True),
+        ((PLAIN, {}), (BLUR, {}), False),
+        ((PLAIN, {}), ((*PLAIN, "background"), {}), False),
+        ((BLUR, {"blur_whom": "others"}), (BLUR, {"blur_whom": "all"}), False),
+        ((BLUR, {}), (BLUR, {"select": "largest"}), False),
+        ((SWAP, {"blend_ratio": 0.5}), (SWAP, {"blend_ratio": 1.0}), False),
+        ((SWAP, {"blend_ratio": 1.0}), (SWAP, {"blend_ratio": 0.5}), True),
+    ],
+)
+def test_a_picture_that_stands_is_hidden_when_more_is_to_be_hidden_meanwhile(shown, now, may_show):
+    def create(asked):
+        operations, parameters = asked
+        return create_token(operations, now_epoch_s=0.0, parameters=Parameters(**parameters))
+
+    pipeline = StubPipeline()
+    pipeline.may_show = lambda token: True
+    bench = Bench(pipeline)
+    assert bench.treatment.may_show(), "nothing has been shown yet"
+    bench.treatment.last_token = create(shown)
+    bench.token.update(lambda _before: create(now))
+    assert bench.treatment.may_show() is may_show
+    pipeline.may_show = lambda token: False
+    assert not bench.treatment.may_show(), "the consent is gone"
 
 
 def test_at_the_end_of_the_input_what_came_is_finished_and_the_encoder_is_told():
