@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from livefuse.errors import ConfigError
 from livefuse.ingest import get_file_path, get_kind, get_recording_path
+from livefuse.ingest.sidecar import get_sidecar_path
 from livefuse.publish import find_file_path
 from livefuse.redact import redact_url
 
@@ -33,7 +34,8 @@ def check_distinct(
     if (kind := get_kind(source)) == "file":
         read.append(Path(get_file_path(source)))
     elif kind == "replay":
-        read.append(Path(get_recording_path(source)))
+        recording = Path(get_recording_path(source))
+        read += [recording, get_sidecar_path(recording)]
     for url in targets:
         if targets.count(url) > 1:
             raise ConfigError(f"{redact_url(url)} is named twice", hint="name each target once")

@@ -122,17 +122,17 @@ class Recording:
                     case Opened():
                         yield create_recorded_source(line, self._path, self._config)
                     case Happened():
-                        yield InputEvent(cast("InputState", line.state), line.at)
+                        yield InputEvent(line.state, line.at)
                     case Gap():
                         lost += line.packets
                     case _:
                         pass
 
     def _create_item(self, file: IO[bytes], line: Stored, lost: int) -> Item:
-        file.seek(line.pos)
         try:
+            file.seek(line.pos)
             data = restore_data(line, file.read(line.size))
-        except ValueError:
+        except (ValueError, OSError):
             data = b""
         if zlib.crc32(data) != line.crc:
             raise IngestError(
@@ -200,12 +200,19 @@ def _note(found: _Found, line: Line, path: Path, size: int) -> None:
 
 def _open(path: Path) -> IO[bytes]:
     try:
-        return path.open("rb")
+        file = None if path.is_fifo() else path.open("rb")  # a pipe would be waited for
     except OSError as error:
-        raise IngestNotFoundError(
-            f"cannot read the recording {redact_url(str(path))} ({error.strerror})",
-            hint="livefuse record --from URL FILE.mkv makes one",
-        ) from None
+        raise _explain_unreadable(path, error.strerror) from None
+    if file is None:
+        raise _explain_unreadable(path, "it is a pipe")
+    return file
+
+
+def _explain_unreadable(path: Path, reason: str | None) -> IngestNotFoundError:
+    return IngestNotFoundError(
+        f"cannot read the recording {redact_url(str(path))} ({reason})",
+        hint="livefuse record --from URL FILE.mkv makes one",
+    )
 
 
 def _iter_lines(path: Path) -> Iterator[Line]:

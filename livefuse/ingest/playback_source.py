@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from av.video.codeccontext import VideoCodecContext
 
     from livefuse.config import IngestConfig
-    from livefuse.ingest.sidecar import Opened
+    from livefuse.ingest.sidecar import Opened, VideoParameters
 
 
 def create_recorded_source(line: Opened, path: Path, config: IngestConfig) -> Source:
@@ -30,14 +30,10 @@ def create_recorded_source(line: Opened, path: Path, config: IngestConfig) -> So
     """
     video = line.video
     decoder = _create_decoder(video.decoder, video.codec, path)
-    if video.extradata:
-        decoder.extradata = video.extradata
-    if video.width and video.height:
-        decoder.width, decoder.height = video.width, video.height
-    if video.pix_fmt and video.codec not in NAL_CODECS:  # those say it themselves
-        decoder.pix_fmt = video.pix_fmt
-    if video.reorder_depth:
-        decoder.reorder_depth = video.reorder_depth
+    try:
+        _tell(decoder, video)
+    except (av.error.FFmpegError, ValueError, OverflowError):
+        raise _explain(path, f"pictures of {video.width}x{video.height} {video.pix_fmt}") from None
     set_up_decoder(decoder, config, is_live=True)
     return Source(
         url=str(path),
@@ -60,8 +56,23 @@ def _create_decoder(name: str, codec: str, path: Path) -> VideoCodecContext:
             return cast("VideoCodecContext", CodecContext.create(choice, "r"))
         except (av.codec.codec.UnknownCodecError, ValueError):
             continue
-    raise IngestUnsupportedError(
-        f"the recording {path} holds {codec}, which cannot be decoded here",
+    raise _explain(path, codec)
+
+
+def _tell(decoder: VideoCodecContext, video: VideoParameters) -> None:
+    if video.extradata:
+        decoder.extradata = video.extradata
+    if video.width and video.height:
+        decoder.width, decoder.height = video.width, video.height
+    if video.pix_fmt and video.codec not in NAL_CODECS:  # those say it themselves
+        decoder.pix_fmt = video.pix_fmt
+    if video.reorder_depth:
+        decoder.reorder_depth = video.reorder_depth
+
+
+def _explain(path: Path, what: str) -> IngestUnsupportedError:
+    return IngestUnsupportedError(
+        f"the recording {path} holds {what}, which cannot be decoded here",
         hint="replay it on the machine that recorded it",
     )
 

@@ -11,10 +11,11 @@ lie, what was changed about them, and its true stamps; `restore_data` gives the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from livefuse.ingest.base import InputState
 from livefuse.packet import AudioInfo
 
 if TYPE_CHECKING:
@@ -25,6 +26,14 @@ SUFFIX: Final = ".jsonl"
 _LENGTH_BYTES: Final = 4
 _SHORTEST_START: Final = 3
 
+# What FFmpeg and a file's offsets can hold: a line that says more is damage, found when it is read.
+Moment = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Stamp = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)]
+Term = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
+Ratio = tuple[Term, Term]
+StartLength = Annotated[int, msgspec.Meta(ge=3, le=1 << 26)]
+
 
 class Head(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="is", tag="recording"
@@ -32,7 +41,7 @@ class Head(
     """The first line. `id` stands in the Matroska file too (its segment's UUID)."""
 
     version: int
-    id: str
+    id: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
     source: str = ""
     made_by: str = ""
     begun: str = ""
@@ -43,14 +52,14 @@ class VideoParameters(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     codec: str
     decoder: str
-    width: int = 0
-    height: int = 0
+    width: Count = 0
+    height: Count = 0
     pix_fmt: str = ""
     extradata: bytes = b""
-    base: tuple[int, int] | None = None
-    aspect: tuple[int, int] | None = None
-    fps: float = 30.0
-    reorder_depth: int = 0
+    base: Ratio | None = None
+    aspect: Ratio | None = None
+    fps: Annotated[float, msgspec.Meta(gt=0.0, le=1000.0)] = 30.0
+    reorder_depth: Count = 0
 
 
 class Opened(
@@ -58,7 +67,7 @@ class Opened(
 ):
     """A connection was opened, `at` ns after the recording's start."""
 
-    at: int
+    at: Moment
     video: VideoParameters
     audio: AudioInfo | None = None
     is_finite: bool = False
@@ -74,19 +83,19 @@ class Stored(
     that became lengths of four bytes. `crc` is CRC-32 of the bytes as they came.
     """
 
-    at: int
+    at: Moment
     sound: bool = False
-    pts: int | None = None
-    dts: int | None = None
-    duration: int = 0
-    base: tuple[int, int] | None = None
+    pts: Stamp | None = None
+    dts: Stamp | None = None
+    duration: Stamp = 0
+    base: Ratio | None = None
     key: bool = False
     corrupt: bool = False
-    pos: int = 0
-    size: int = 0
+    pos: Moment = 0
+    size: Count = 0
     crc: int = 0
     head: bytes = b""
-    starts: tuple[int, ...] | None = None
+    starts: tuple[StartLength, ...] | None = None
     raw: bytes | None = None
     side: dict[str, bytes] = {}
 
@@ -96,21 +105,21 @@ class Happened(
 ):
     """The input's state became `state`, `at` ns."""
 
-    at: int
-    state: str
+    at: Moment
+    state: InputState
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="is", tag="gap"):
     """So many packets are missing here: whoever reads the source, or the disc, was too slow."""
 
-    at: int
-    packets: int
+    at: Moment
+    packets: Count
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="is", tag="end"):
     """The recording was closed well, `at` ns."""
 
-    at: int
+    at: Moment
 
 
 Line = Head | Opened | Stored | Happened | Gap | End

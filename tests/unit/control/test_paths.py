@@ -36,6 +36,14 @@ def test_figures_are_never_written_over_the_input(clip, stats):
         check_distinct("in.mp4", ["out.mp4"], Path(stats), also_read=())
 
 
+@pytest.mark.parametrize("report", ["in.mkv", "in.mkv.jsonl"])
+def test_a_report_is_never_written_over_the_recording(clip, report):
+    for name in ("in.mkv", "in.mkv.jsonl"):
+        (clip.parent / name).write_bytes(b"film")
+    with pytest.raises(ConfigError, match="while it is read"):
+        check_distinct("replay:in.mkv", [], Path(report), also_read=())
+
+
 def test_a_picture_that_is_read_is_no_target(clip):
     with pytest.raises(ConfigError, match="while it is read"):
         check_distinct("test:", ["hard.mp4"], None, also_read=[clip])

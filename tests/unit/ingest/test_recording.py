@@ -314,6 +314,46 @@ def test_a_missing_file_or_side_car_is_told(path):
         open_recording(path, CONFIG)
 
 
+def test_a_pipe_is_no_recording_and_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.mkv")
+    with pytest.raises(IngestError, match="it is a pipe"):
+        open_recording(tmp_path / "a.mkv", CONFIG)
+
+
+WRONG = st.sampled_from(
+    [-1, 0, 1, 1 << 31, 1 << 62, -(1 << 63), 1 << 70, 1.5, 1e300, "", "zz", None, True, [], {}]
+    + [[0, 0], [1, 0], [1, -5], [1 << 40, 1], {"zz": "AA=="}, {"new_extradata": "AA=="}]
+)
+PLACES = st.sampled_from(
+    [(0, "version"), (0, "id"), (1, "video"), (1, "audio")]
+    + [(1, "video", name) for name in ("codec", "width", "height", "pix_fmt", "extradata", "base")]
+    + [(1, "video", name) for name in ("aspect", "fps", "reorder_depth", "decoder")]
+    + [(2, name) for name in ("at", "pts", "dts", "duration", "base", "pos", "size", "crc")]
+    + [(2, name) for name in ("head", "starts", "raw", "side", "sound", "key", "is")]
+)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(place=PLACES, value=WRONG)
+def test_a_side_car_that_somebody_wrote_gives_a_sentence_and_never_a_fault(path, place, value):
+    whole = get_sidecar_path(path).read_bytes()
+    lines = whole.splitlines(keepends=True)
+    line = inner = msgspec.json.decode(lines[place[0]])
+    for name in place[1:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    lines[place[0]] = msgspec.json.encode(line) + b"\n"
+    get_sidecar_path(path).write_bytes(b"".join(lines))
+    try:
+        list(open_recording(path, CONFIG).read())
+    except IngestError as error:
+        assert error.hint
+    finally:
+        get_sidecar_path(path).write_bytes(whole)
+
+
 def test_a_line_that_was_being_written_is_left_out_and_one_in_between_is_damage(path):
     count = open_recording(path, CONFIG).describe()["packets"]
     change_sidecar(path, lambda data: data[: data.rstrip().rfind(b"\n") + 10])
