@@ -40,6 +40,8 @@ from tests.faces import create_face_frame
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from livefuse.ingest.base import InputState
+
 DATA = Path(__file__).parent / "data"
 FPS, SIZE, RATE_HZ = 30, (320, 180), 16_000
 STEP, BASE = 90_000 // FPS, (1, 90_000)
@@ -130,7 +132,7 @@ class Script:
         )  # fmt: skip
         self.events.append(Opened(at=at, video=video, audio=audio))
 
-    def tell(self, at: int, state: str) -> None:
+    def tell(self, at: int, state: InputState) -> None:
         """Note a change of state."""
         self.events.append(Happened(at=at, state=state))
 

@@ -320,17 +320,22 @@ def test_a_pipe_is_no_recording_and_is_not_waited_for(tmp_path):
         open_recording(tmp_path / "a.mkv", CONFIG)
 
 
-WRONG = st.sampled_from(
-    [-1, 0, 1, 1 << 31, 1 << 62, -(1 << 63), 1 << 70, 1.5, 1e300, "", "zz", None, True, [], {}]
-    + [[0, 0], [1, 0], [1, -5], [1 << 40, 1], {"zz": "AA=="}, {"new_extradata": "AA=="}]
-)
-PLACES = st.sampled_from(
-    [(0, "version"), (0, "id"), (1, "video"), (1, "audio")]
-    + [(1, "video", name) for name in ("codec", "width", "height", "pix_fmt", "extradata", "base")]
-    + [(1, "video", name) for name in ("aspect", "fps", "reorder_depth", "decoder")]
-    + [(2, name) for name in ("at", "pts", "dts", "duration", "base", "pos", "size", "crc")]
-    + [(2, name) for name in ("head", "starts", "raw", "side", "sound", "key", "is")]
-)
+WRONG = st.sampled_from([
+    -1, 0, 1, 1 << 31, 1 << 62, -(1 << 63), 1 << 70, 1.5, 1e300, "", "zz", None, True, [], {},
+    [0, 0], [1, 0], [1, -5], [1 << 40, 1], {"zz": "AA=="}, {"new_extradata": "AA=="},
+])  # fmt: skip
+OF_VIDEO = (
+    "codec", "decoder", "width", "height", "pix_fmt", "extradata", "base", "aspect", "fps",
+    "reorder_depth",
+)  # fmt: skip
+OF_PACKET = (
+    "at", "pts", "dts", "duration", "base", "pos", "size", "crc", "head", "starts", "raw", "side",
+    "sound", "key", "is",
+)  # fmt: skip
+PLACES = st.sampled_from([
+    (0, "version"), (0, "id"), (1, "video"), (1, "audio"),
+    *[(1, "video", name) for name in OF_VIDEO], *[(2, name) for name in OF_PACKET],
+])  # fmt: skip
 
 
 @settings(
