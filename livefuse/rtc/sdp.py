@@ -158,9 +158,10 @@ def raise_start_bitrate(answer: str, start_kbps: int, max_kbps: int) -> str:
     _, sections = _group(lines)
     wanted = {
         codec.payload_type
-        for index, section in enumerate(sections)
+        for section in sections
+        if section[0].startswith("m=video")
         for codec in _read_codecs(section)
-        if section[0].startswith("m=video") and codec.name in (H264, VP8) and index >= 0
+        if codec.name in (H264, VP8)
     }
     changed: list[str] = []
     for line in lines:

@@ -9,7 +9,7 @@ array, back, encode again for each peer. Both are measured in turn by one browse
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import av
 import numpy as np
@@ -34,40 +34,54 @@ LOOPBACK = "127.0.0.1"
 _ROUNDS = 2
 _WARM_MS, _MEASURE_MS = 6000, 12_000
 _PAGE = Path(__file__).parents[1] / "webrtc_page.html"
+_LONGEST_MS = 1500
 _NAMES = ("webrtc_latency", "webrtc_latency_p95", "webrtc_blur", "webrtc_aiortc")
+
+
+class Measured(NamedTuple):
+    """What a page has seen: delays in ms, and how wide its pictures were in px."""
+
+    delays_ms: list[float]
+    width_px: int
+
+    def percentile(self, share: float) -> float:
+        """Return a percentile of the delays in ms."""
+        return float(np.percentile(self.delays_ms, share))
 
 
 @bench(*_NAMES)
 def measure_webrtc(folder: Path) -> dict[str, Result]:
     """p50 and p95 from glass to glass; ours without operations and with blur; over aiortc's."""
     clip = write_camera_clip(folder / "camera.y4m", WIDTH, HEIGHT, FRAMES)
-    ways: dict[str, Callable[[Any], list[float]]] = {
+    ways: dict[str, Callable[[Any], Measured]] = {
         "livefuse": lambda page: _through_livefuse(page, ()),
         "aiortc": _through_aiortc,
         "blur": lambda page: _through_livefuse(page, ("detect", "blur")),
     }
-    found: dict[str, list[list[float]]] = {name: [] for name in ways}
+    found: dict[str, list[Measured]] = {name: [] for name in ways}
     with browsing(clip) as context:
         for _ in range(_ROUNDS):
             for name, way in ways.items():
                 page = context.new_page()
                 found[name].append(way(page))
                 page.close()
-    p50 = {name: [float(np.percentile(d, 50)) for d in rounds] for name, rounds in found.items()}
-    p95 = {name: [float(np.percentile(d, 95)) for d in rounds] for name, rounds in found.items()}
+    p50 = {name: [one.percentile(50) for one in rounds] for name, rounds in found.items()}
+    p95 = {name: [one.percentile(95) for one in rounds] for name, rounds in found.items()}
     ratios = [ours / theirs for ours, theirs in zip(p50["livefuse"], p50["aiortc"], strict=True)]
     detail = {f"{name}_p50_ms": round(median(values), 1) for name, values in p50.items()}
     detail |= {f"{name}_p95_ms": round(median(values), 1) for name, values in p95.items()}
-    pictures = {f"{name}_pictures": sum(map(len, rounds)) for name, rounds in found.items()}
+    for name, rounds in found.items():
+        detail[f"{name}_pictures"] = sum(len(one.delays_ms) for one in rounds)
+        detail[f"{name}_width_px"] = min(one.width_px for one in rounds)
     return {
-        "webrtc_latency": Result(median(p50["livefuse"]), "ms", "<= 35", detail | pictures),
+        "webrtc_latency": Result(median(p50["livefuse"]), "ms", "<= 35", detail),
         "webrtc_latency_p95": Result(median(p95["livefuse"]), "ms", "<= 60"),
         "webrtc_blur": Result(median(p50["blur"]), "ms", "<= 60"),
         "webrtc_aiortc": Result(median(ratios), "ratio", "<= 0.5"),
     }
 
 
-def _through_livefuse(page: Any, operations: tuple[str, ...]) -> list[float]:
+def _through_livefuse(page: Any, operations: tuple[str, ...]) -> Measured:
     settings = (f'webrtc.addresses=["{LOOPBACK}"]', f"ingest.canvas={WIDTH}x{HEIGHT}")
     worker = Worker(load_config(settings=settings), SystemClock())
     job = worker.add_job("bench", JobSpec("whip:", (), operations, mode="live"))
@@ -86,7 +100,7 @@ def _through_livefuse(page: Any, operations: tuple[str, ...]) -> list[float]:
     return delays
 
 
-def _through_aiortc(page: Any) -> list[float]:
+def _through_aiortc(page: Any) -> Measured:
     server = _TransformServer()
     page.expose_function("answerExchange", server.answer)
     serve_text(page, _PAGE.read_text("utf-8"))
@@ -97,8 +111,11 @@ def _through_aiortc(page: Any) -> list[float]:
     return delays
 
 
-def _measure(page: Any) -> list[float]:
-    """Return the delays in ms of the counters that both videos have shown."""
+def _measure(page: Any) -> Measured:
+    """Return the delays in ms of the counters that both videos have shown, and the width seen.
+
+    Where a machine is short of time Chromium sends smaller pictures, which are quicker.
+    """
     page.wait_for_timeout(_WARM_MS)
     page.evaluate("seen.raw = [], seen.out = []")
     page.wait_for_timeout(_MEASURE_MS)
@@ -112,10 +129,12 @@ def _measure(page: Any) -> list[float]:
         if name == "raw":
             started[counter] = at_ms
         elif counter in started:
-            delays.append(at_ms - started.pop(counter))
+            delay_ms = at_ms - started.pop(counter)
+            # The clip begins again after 2 s: what is later belongs to another round.
+            delays += [delay_ms] if delay_ms < _LONGEST_MS else []
     if len(delays) < 5:
         raise RuntimeError(f"only {len(delays)} pictures of {len(shown['out'])} could be matched")
-    return delays
+    return Measured(delays, int(median([row[2] for row in shown["out"]])))
 
 
 class _Transform(MediaStreamTrack):
