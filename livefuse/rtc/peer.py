@@ -220,11 +220,14 @@ class Peer:
         if state == "connected" and not self._is_ended:
             self.state = "connected"
         elif state == "failed":
-            was_there = self.state == "connected"
-            ending = _SILENT if was_there else _NO_PATH
-            self._loop.spawn(self.close(ending))
+            self._loop.spawn(self.close(self._explain_failure()))
         elif state == "closed":
             self._loop.spawn(self.close(Ending("left")))
+
+    def _explain_failure(self) -> Ending:
+        if self.state == "connected":
+            return _SILENT
+        return _NO_KEY if self._connection.iceConnectionState == "completed" else _NO_PATH
 
     async def _watch(self) -> None:
         """Collect a peer that never comes or falls silent."""
@@ -241,6 +244,11 @@ _NO_PATH: Final = Ending(
     "no network path was found between the other end and this machine",
     "open UDP between the two, name an address that can be reached in webrtc.addresses, or set a "
     "TURN server in webrtc.ice_servers",
+)
+_NO_KEY: Final = Ending(
+    "failed",
+    "the two ends could not agree on their encryption (DTLS)",
+    "the answer must reach the very page or program that sent the offer",
 )
 _SILENT: Final = Ending(
     "silent", "the other end fell silent", "its page was closed or its network is gone"

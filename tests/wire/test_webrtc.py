@@ -395,3 +395,24 @@ def test_the_sound_of_a_browser_goes_on_untouched():
         ):
             wait_for(lambda: len(watcher.samples) > 50, 15, "sound")
             assert transcoded.call_count < 10  # at the very start there may be no Opus yet
+
+
+def test_whoever_has_another_certificate_is_told_from_one_without_a_path():
+    """An answer to one page in the hands of another: there is a path, and no common key."""
+    with running("test:?size=320x180&fps=30&audio=0") as job:
+        whep = get_whep(job)
+
+        def answer_falsified(offer):
+            lines = [
+                line[:-2] + ("00" if line[-2:] != "00" else "11")
+                if "a=fingerprint" in line
+                else line
+                for line in offer.splitlines()
+            ]
+            return whep.answer("\r\n".join(lines) + "\r\n")
+
+        watcher = Watcher(answer_falsified, has_sound=False)
+        watcher.connect()
+        wait_for(lambda: watcher.session.state == "closed", 15, "it is given up")
+        assert "DTLS" in whep.status().error
+        watcher.close()
