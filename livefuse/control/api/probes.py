@@ -7,7 +7,7 @@ import asyncio
 from aiohttp import web
 
 from livefuse.control.api.context import get_api
-from livefuse.control.api.problems import NO_STORE
+from livefuse.control.api.problems import NO_STORE, create_problem
 from livefuse.errors import JobCapacityError
 from livefuse.health import READY
 from livefuse.metrics import render_metrics
@@ -34,5 +34,6 @@ async def show_readiness(request: web.Request) -> web.Response:
     jobs = [managed.job for managed in api.manager.list_managed()]
     figures = await asyncio.gather(*map(api.figures.collect, jobs))
     ready = any(one is not None and one.health in READY and one.frames_out for one in figures)
-    text = "ready\n" if ready else "no job is live yet\n"
-    return web.Response(text=text, status=200 if ready else 503, headers=NO_STORE)
+    if not ready:
+        return create_problem(503, "no job is live yet", "GET /v1/jobs tells how each is")
+    return web.Response(text="ready\n", headers=NO_STORE)

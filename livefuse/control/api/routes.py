@@ -50,7 +50,7 @@ _PATCH: Final = "application/merge-patch+json"
 _GONE: Final = (404,)
 _IDLE: Final = (404, 409)
 _FULL: Final = (404, 409, 503)
-_JUDGED: Final = (403, 404, 406, 409, 412, 413, 415, 422, 502, 503)
+_JUDGED: Final = (400, 403, 404, 406, 408, 409, 412, 413, 415, 422, 502, 503)
 _FACE: Final = ("application/json", *sorted(source.PICTURE_TYPES))
 _SDP, _FRAGMENT = webrtc.SDP, webrtc.FRAGMENT
 _WAYS: Final = f"{_JOB}/{{kind:whip|whep}}"
@@ -63,7 +63,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("PUT", f"{_JOB}/spec", jobs.submit_job, views.JobView, 200, views.Spec, _JUDGED),
     Route("POST", f"{_JOB}/start", jobs.start_job, views.JobView, fails=_JUDGED),
     Route("POST", f"{_JOB}/stop", jobs.stop_job, views.JobView, fails=_GONE),
-    Route("GET", f"{_JOB}/status", jobs.show_status, Statistics, fails=_IDLE),
+    Route("GET", f"{_JOB}/status", jobs.show_status, Statistics, fails=_FULL),
     Route("GET", f"{_JOB}/events", events.stream_events, _EVENTS, fails=_FULL, query=("hz",)),
     Route("GET", f"{_JOB}/token", token.show_token, Token, fails=_IDLE),
     Route("PATCH", f"{_JOB}/token", token.change_token, Token, 200, _PATCH, _JUDGED),
@@ -103,7 +103,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("PATCH", f"{_WAYS}/{{session}}", webrtc.trickle, _FRAGMENT, 200, _FRAGMENT, _JUDGED),
     Route("DELETE", f"{_WAYS}/{{session}}", webrtc.hang_up, fails=_IDLE),
     Route("GET", "/v1/catalogue", catalogue.show_catalogue, views.Catalogue),
-    Route("GET", "/metrics", probes.show_metrics, "text/plain"),
+    Route("GET", "/metrics", probes.show_metrics, "text/plain", fails=(503,)),
     Route("GET", "/healthz", probes.show_health, "text/plain"),
     Route("GET", "/readyz", probes.show_readiness, "text/plain", fails=(503,)),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from livefuse.control.jobs import JobManager
 
 _PORTS_TRIED: Final = 20
+_LINGER_S: Final = 2.0  # a body that nobody wants is read on so long, for its sender to hear why
+# What is no HTTP gets its 400; a stack trace of it for each would let strangers fill the log.
+_SILENT: Final = logging.getLogger("livefuse.http")
+_SILENT.setLevel(logging.CRITICAL + 1)
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
@@ -58,6 +63,8 @@ class ApiServer:
         self._runner = web.AppRunner(
             create_application(self._api, self._config.host, self.key, self._doorway),
             access_log=None,
+            logger=_SILENT,
+            lingering_time=_LINGER_S,
             handler_cancellation=True,
             shutdown_timeout=1.0,
         )
