@@ -31,6 +31,7 @@ from livefuse.ingest.sidecar import (
     get_sidecar_path,
     restore_data,
 )
+from livefuse.ingest.source import Source
 from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     from livefuse.config import IngestConfig
     from livefuse.ingest.base import InputState
-    from livefuse.ingest.source import Source
 
 _HEADER_BYTES: Final = 4096
 _MAX_LINE_BYTES: Final = 128 << 20
@@ -56,6 +56,10 @@ class InputEvent(NamedTuple):
 
     state: InputState
     arrival_ns: int
+
+
+Entry = Source | Item | InputEvent
+"""What a recording yields: a connection, a packet, a change of state."""
 
 
 @dataclass(slots=True)
@@ -102,7 +106,7 @@ class Recording:
             "closed_well": found.is_closed,
         }
 
-    def read(self) -> Iterator[Source | Item | InputEvent]:
+    def read(self) -> Iterator[Entry]:
         """Yield what came, in the order of arrival; times count from the recording's start.
 
         A `Source` opens each connection: its decoder is new, its `packets` are empty, `opened_ns`

@@ -5,11 +5,11 @@ encode are those of a job, their threads run one at a time (virtual/). Work take
 model says. The pipeline is loaded and warmed up before time starts, and what it does aside is done
 at once, without taking time.
 
-    feed.py   the recording's entries at their times, into a decode stage
-    run.py    the stages around it, and the report
+    intake.py   where it comes in; ingest/replay.py plays it at the times it came
+    run.py      the stages around it, and the report
 """
 
-from livefuse.replay.feed import Recorded
+from livefuse.replay.intake import Recorded
 from livefuse.replay.run import KnownCosts, Replay
 
 __all__ = ["KnownCosts", "Recorded", "Replay"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -10,10 +11,12 @@ import msgspec
 from livefuse.clock import NS_PER_S
 from livefuse.decisions import DecisionJournal, Report
 from livefuse.errors import IngestUnsupportedError
+from livefuse.ingest.decode import DecodeStage
+from livefuse.ingest.replay import Player
 from livefuse.intake import Entrance
 from livefuse.pipeline.aside import InlineExecutor
 from livefuse.publish.fanout import FanOut
-from livefuse.replay.feed import Feed, RecordedIntake
+from livefuse.replay.intake import RecordedIntake
 from livefuse.ring import RingClosed
 from livefuse.stages import Stages
 from livefuse.telemetry import Telemetry
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from livefuse.config import Config
     from livefuse.ingest.base import MediaInfo
     from livefuse.pipeline.steps import Pipeline
-    from livefuse.replay.feed import Recorded
+    from livefuse.replay.intake import Recorded
     from livefuse.ring import RingMode
     from livefuse.spec import JobSpec
 
@@ -122,11 +125,17 @@ class Replay:
     def _decode(self) -> None:
         """Be the input: what came when it came."""
         sink = RecordedIntake(self._entrance, self.journal, self.clock, self.open)
-        feed = Feed(sink, self._config, self.clock, is_lossless=self.mode == "every_frame")
+        stopping = threading.Event()  # never set: all of it is replayed
+        stage = DecodeStage(
+            sink,
+            self._config.ingest,
+            self.clock,
+            stopping,
+            is_live=True,
+            every_frame=self.mode == "every_frame",
+        )
         try:
-            for entry in self._recording.read():
-                feed.take(entry)
-            feed.finish()
+            Player(sink, stage, self.clock, stopping).play(self._recording.read())
         finally:
             if self._entrance.stages is not None:
                 self._entrance.stages.end_input()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from livefuse.decisions import FrameDecision, Report
-    from tests.replay.stream import Entry
+    from livefuse.ingest.playback import Entry
 
 DATA = Path(__file__).parent / "data"
 GOLDENS = Path(__file__).parent / "goldens"

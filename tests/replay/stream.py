@@ -12,19 +12,18 @@ from av.codec.context import CodecContext
 
 from livefuse.clock import NS_PER_S
 from livefuse.config import IngestConfig
-from livefuse.ingest.playback import InputEvent
 from livefuse.ingest.reader import Item
 from livefuse.ingest.source import Source, set_up_decoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from livefuse.ingest.playback import Entry
+
 FPS = 30
 WIDTH, HEIGHT = 160, 96
 _BASE = Fraction(1, 90_000)
 _STEP = 90_000 // FPS
-
-Entry = Source | Item | InputEvent
 
 
 @dataclass

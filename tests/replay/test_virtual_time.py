@@ -14,7 +14,6 @@ from livefuse.virtual import Costs, TableCosts
 from tests.replay.steps import create_config, create_replay, use_plain_steps
 from tests.replay.stream import (
     FPS,
-    Entry,
     MadeRecording,
     encode_pictures,
     make_item,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from livefuse.decisions import FrameDecision, Report
+    from livefuse.ingest.playback import Entry
 
 _RING_DEPTH = 2
 _GOP = encode_pictures(FPS, size=(64, 48))

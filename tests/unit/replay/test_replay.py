@@ -19,7 +19,6 @@ from livefuse.virtual import MeasuredCosts, TableCosts
 from tests.replay.steps import PlainStep, create_config, create_replay, use_plain_steps
 from tests.replay.stream import (
     FPS,
-    Entry,
     MadeRecording,
     encode_pictures,
     make_item,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from livefuse.decisions import FrameDecision
+    from livefuse.ingest.playback import Entry
     from livefuse.pipeline.state import FrameState
     from livefuse.token import Token
 
