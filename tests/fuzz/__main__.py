@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 import sys
 from pathlib import Path
 
 import structlog
 
+from tests.fuzz.judge import EXCUSES
 from tests.fuzz.plan import make_case, make_plan
 from tests.fuzz.run import Result, create_reference, list_rows, run_plan
 from tests.fuzz.sheet import write_offence, write_sheet
@@ -30,7 +32,9 @@ def main() -> int:
     asked.out.mkdir(parents=True, exist_ok=True)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     detector, total, seed = create_reference(), Result(), asked.seed
-    while total.counts["shown"] < (1 if asked.case else asked.frames):
+    is_over: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: is_over.append(number))  # after this run
+    while not is_over and total.counts["shown"] < (1 if asked.case else asked.frames):
         plan = make_case(asked.case) if asked.case else make_plan(seed, asked.run)
         result = run_plan(plan, detector, detects_every=asked.detect_every)
         if seed - asked.seed < asked.sheets:
@@ -40,9 +44,11 @@ def main() -> int:
             write_offence(offence, path)
             print(f"seed {seed} frame {offence.index}: {offence.what}\n    see {path}")
         total.add(result)
-        shown, bare = result.counts["shown"], result.counts["BARE"]
+        counts = result.counts
+        excused = ", ".join(f"{kind} {counts[kind]}" for kind in EXCUSES if counts[kind])
         print(
-            f"seed {seed}: {shown} shown, {bare} bare, in all {total.counts['shown']}  "
+            f"seed {seed}: {counts['shown']} shown, {counts['faces promised']} faces to be hidden, "
+            f"{counts['BARE']} bare ({excused}); in all {total.counts['shown']}  "
             f"{result.digest[:12]}",
             flush=True,
         )

@@ -45,7 +45,7 @@ class Faults:
         self.index_of: dict[FrameHandle, int] = {}
         self.newest = 0
         self.done: Counter[str] = Counter()
-        self.delays_ms: Counter[str] = Counter()
+        self.delays_ms: defaultdict[str, float] = defaultdict(float)
         self.rng = random.Random(f"faults {plan.seed}")
         self.last_blind = -1000
 

@@ -7,7 +7,7 @@ A face that is bare is a failure, but for three narrow, counted kinds that no se
 can help: `too_early` (it came in, was never covered yet, and no look was due since the reference
 finds it), `unfindable` (the reference does not find it in the camera's own picture either) and
 `blind` (the run keeps the detector blind to a face it has never seen, or for longer than the
-tracker holds).
+tracker holds). A face that jumps by more than half its width is a new one: nothing follows it.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ SURE: Final = 0.5
 _KEPT: Final = 400  # frames: one that is held is shown long after others have come
 _RECENT: Final = 45
 _GONE: Final = 5
+_JUMP: Final = 0.4  # of a face's height: half its width from one picture to the next
 EXCUSES: Final = ("too_early", "unfindable", "blind")
 
 
@@ -103,6 +104,7 @@ class Judge:
     _chosen: Chosen = field(default_factory=Chosen)
     _met: dict[Key, _Met] = field(default_factory=dict)
     _blind_run: int = 0
+    _may_excuse: bool = True
 
     def note_arrived(self, handle: FrameHandle, truth: Truth) -> None:
         """Take what the camera filmed."""
@@ -111,11 +113,24 @@ class Judge:
             self._chosen.unsettle()
         else:
             self._blind_run = 0
+        self._note_jumps(truth)
         truth.chosen = self._chosen.note(truth.faces)
         self._truths[handle] = truth
         self._recent.append(truth)
         if len(self._truths) > _KEPT:
             del self._truths[next(iter(self._truths))]
+
+    def _note_jumps(self, truth: Truth) -> None:
+        """Begin anew with a face that nothing could have followed: a cut that leaves the wall."""
+        before = {face.key: face for face in self._recent[-1].faces} if self._recent else {}
+        for face in truth.faces:
+            old = before.get(face.key)
+            if old is None:
+                continue
+            apart = np.hypot(*(a - b for a, b in zip(face.centre, old.centre, strict=True)))
+            if apart > _JUMP * min(face.height_px, old.height_px):
+                self.counts["jumps"] += 1
+                self._met[face.key] = _Met()
 
     def note_outcome(self, handle: FrameHandle, outcome: Outcome) -> None:
         """Take what was done."""
@@ -138,8 +153,11 @@ class Judge:
             self.on_shown(frame, truth, outcome, is_held)
         if is_held and self.get_token is not None:
             # What is asked for while a picture stands is asked of that picture, too.
-            outcome = replace(outcome, token=self._find_stricter(outcome, truth))
+            stricter = self._find_stricter(outcome, truth)
+            self._may_excuse = stricter is outcome.token
+            outcome = replace(outcome, token=stricter)
         bare = self._look_at_faces(frame, truth, outcome)
+        self._may_excuse = True
         if self.counts["shown"] % self.detects_every == 0:
             self._detect(frame, truth, outcome, bare)
 
@@ -184,7 +202,8 @@ class Judge:
     ) -> None:
         """Count a bare face as what it is."""
         met = self._met[face.key]
-        excuse = "" if outcome.covered_whole else self._find_excuse(truth, face, met)
+        may_excuse = self._may_excuse and not outcome.covered_whole
+        excuse = self._find_excuse(truth, face, met) if may_excuse else ""
         if excuse:
             met.run += 1
             self.counts[excuse] += 1

@@ -85,4 +85,4 @@ def _cut(
 
 def _find_fine(patch: Luma) -> NDArray[np.float32]:
     values = patch.astype(np.float32)
-    return values - cv2.GaussianBlur(values, (0, 0), _SIGMA)  # type: ignore[no-any-return, operator] # a picture
+    return values - cv2.GaussianBlur(values, (0, 0), _SIGMA)

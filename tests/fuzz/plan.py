@@ -87,10 +87,10 @@ def make_plan(seed: int, frames: int = 600) -> Plan:
     return plan
 
 
-def make_case(name: str) -> Plan:
+def make_case(name: str, frames: int = 240) -> Plan:
     """Return a run of one known case: C12, C14, C18, C21 or C61, named in shared/cases.md."""
     rng = random.Random(f"never bare {name}")
-    plan = Plan(0, name, frames=240, scenes=_film(rng, 240, cuts=False))
+    plan = Plan(0, name, frames, scenes=_film(rng, frames, cuts=False))
     if name == "C12":
         plan.faults = [
             Fault("slow", 60, 1, "detect", 3000.0),
@@ -103,7 +103,7 @@ def make_case(name: str) -> Plan:
         plan.token = {"operations": [*_SWAP, "blur"], "source_face": "avatar:fox"}
         plan.faults = [Fault("raise", 60, 1000, "swap")]
     else:
-        plan.faults = [Fault("blind", start, 5) for start in range(40, 230, 30)]
+        plan.faults = [Fault("blind", start, 5) for start in range(25, frames - 10, 30)]
     return plan
 
 
@@ -162,7 +162,7 @@ def _film(rng: random.Random, frames: int, *, cuts: bool = True) -> list[Scene]:
         end = start + rng.randint(90, 260) if cuts else frames
         people = rng.sample((0, 1, 2), rng.choices((0, 1, 2), (1, 6, 5))[0] if start else 1)
         actors = tuple(
-            Actor(who, _walk(rng, start, end, index, len(people)), rng.uniform(0, 6))
+            Actor(who, _walk(rng, start, end, index, len(people), jumps=cuts), rng.uniform(0, 6))
             for index, who in enumerate(people)
         )
         light = rng.choice((1.0, 1.0, 1.0, 0.6, 0.45))
@@ -172,7 +172,7 @@ def _film(rng: random.Random, frames: int, *, cuts: bool = True) -> list[Scene]:
 
 
 def _walk(
-    rng: random.Random, start: int, end: int, index: int, people: int
+    rng: random.Random, start: int, end: int, index: int, people: int, *, jumps: bool
 ) -> tuple[tuple[int, Place], ...]:
     """Return a path that ends no earlier than `end`; with several people each has its side."""
     low, high = (0.22, 0.78) if people == 1 else ((0.2, 0.42), (0.58, 0.8))[index % 2]
@@ -188,13 +188,17 @@ def _walk(
         outside = here._replace(x=-0.3 if low < 0.3 else 1.3)
         path = [(begin, outside), (begin + rng.randint(8, 35), here)]
     while path[-1][0] < end:
-        path += _step(rng, *path[-1], choose())
+        path += _step(rng, *path[-1], choose(), jumps=jumps)
     return tuple(path)
 
 
-def _step(rng: random.Random, now: int, here: Place, there: Place) -> list[tuple[int, Place]]:
-    """Return what somebody does next."""
+def _step(
+    rng: random.Random, now: int, here: Place, there: Place, *, jumps: bool
+) -> list[tuple[int, Place]]:
+    """Return what somebody does next; a jump is a cut that leaves the wall as it is."""
     kinds = {"rest": 5, "move": 5, "fast": 3, "jump": 1, "roll": 3, "turn": 3, "away": 2, "far": 1}
+    if not jumps:
+        del kinds["jump"], kinds["far"]
     kind = rng.choices(list(kinds), list(kinds.values()))[0]
     if kind == "rest":
         return [(now + rng.randint(15, 50), here)]

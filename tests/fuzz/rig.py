@@ -134,9 +134,8 @@ class Rig:
         scale = min(width / size[0], height / size[1])
         scene = next(scene for scene in reversed(self._plan.scenes) if scene.start <= index)
         bgr, faces = draw_scene(scene, index, size, 1 / scale)
-        video: Any = av.VideoFrame.from_ndarray(
-            cv2.cvtColor(bgr, cv2.COLOR_BGR2YUV_I420), format="yuv420p"
-        )
+        planes: Any = cv2.cvtColor(bgr, cv2.COLOR_BGR2YUV_I420)
+        video: Any = av.VideoFrame.from_ndarray(planes, format="yuv420p")
         if self._canvas is None:
             self._canvas = Canvas(video, size=f"{width}x{height}")
             self._open(intake)

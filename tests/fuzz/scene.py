@@ -159,7 +159,8 @@ def get_person(who: int) -> NDArray[np.uint8]:
     if who == 1:
         mirror = np.array([[-1.0, 0.0, 2 * FACE_CENTRE[0]], [0.0, 1.0, 0.0]])
         bgr = cv2.warpAffine(bgr, mirror, (_SIZE, _SIZE), borderMode=cv2.BORDER_REFLECT)
-        bgr = np.clip(bgr * np.float32([0.75, 0.86, 0.92]), 0, 255).astype(np.uint8)
+        tint = np.array([0.75, 0.86, 0.92], np.float32)
+        bgr = np.clip(np.asarray(bgr) * tint, 0, 255).astype(np.uint8)
     elif who == 2:
         ramp = np.linspace(1.15, 0.65, _SIZE, dtype=np.float32)[None, :, None]
         bgr = np.clip(bgr * ramp, 0, 255).astype(np.uint8)
@@ -186,4 +187,5 @@ def _draw_wall(seed: int, size: tuple[int, int]) -> Picture:
         low, high = corner.astype(int), (corner + box).astype(int)
         cv2.rectangle(wall, low.tolist(), high.tolist(), colour, -1)
     wall += cv2.GaussianBlur(noise, (0, 0), 0.8) * 12
-    return np.clip(wall, 0, 255).astype(np.uint8)
+    drawn: Picture = np.clip(wall, 0, 255).astype(np.uint8)
+    return drawn
