@@ -42,6 +42,7 @@ class PacketRing:
         # Each group begins with a keyframe or a new connection.
         self._groups: deque[list[Event]] = deque()
         self._sizes: deque[int] = deque()
+        self._bytes = 0
         self._opened: Opened | None = None
         self._waits_for_keyframe = False
 
@@ -56,7 +57,9 @@ class PacketRing:
             elif self._waits_for_keyframe:
                 return
             self._groups[-1].append(event)
-            self._sizes[-1] += measure_event(event)
+            size = measure_event(event)
+            self._sizes[-1] += size
+            self._bytes += size
             self._trim(_get_time(event))
 
     def list_events(self) -> list[Event]:
@@ -70,13 +73,12 @@ class PacketRing:
 
     def measure(self) -> int:
         """Return about how many bytes are kept."""
-        with self._lock:
-            return sum(self._sizes)
+        return self._bytes
 
     def _trim(self, now_ns: int) -> None:
         while len(self._groups) > 1 and (
             _get_time(self._groups[1][0]) <= now_ns - self._keep_ns
-            or sum(self._sizes) > self._max_bytes
+            or self._bytes > self._max_bytes
         ):
             self._drop_oldest()
         if self._sizes[0] > self._max_bytes:
@@ -87,7 +89,7 @@ class PacketRing:
             self._sizes.append(0)
 
     def _drop_oldest(self) -> None:
-        self._sizes.popleft()
+        self._bytes -= self._sizes.popleft()
         for event in self._groups.popleft():
             if isinstance(event, Opened):
                 self._opened = event

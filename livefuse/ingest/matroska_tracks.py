@@ -11,6 +11,7 @@ import av.error
 
 from livefuse.aac import build_config
 from livefuse.ingest.matroska import encode_element, encode_float, encode_int, encode_text
+from livefuse.ingest.nal import read_parameter_sets
 from livefuse.ingest.sidecar import pack_annexb
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ _PCM_BITS: Final = 16
 _OPUS_RATE_HZ: Final = 48_000
 _OPUS_DELAY: Final = 312
 _OPUS_PRE_ROLL_NS: Final = 80_000_000
-_AVCC_HEAD, _HVCC_HEAD = 5, 22
 _PRIVATE: Final = 0x63A2
 
 
@@ -120,50 +120,13 @@ def is_configuration(extradata: bytes) -> bool:
     return extradata[:1] == b"\1"
 
 
-def count_length_bytes(codec: str, configuration: bytes) -> int:
-    """Return of how many bytes the lengths are."""
-    at = _AVCC_HEAD - 1 if codec == "h264" else _HVCC_HEAD - 1
-    return (configuration[at] & 3) + 1 if len(configuration) > at else 0
-
-
 def list_parameter_sets(codec: str, extradata: bytes) -> bytes:
     """Return the parameter sets in `extradata`, each after its length of four bytes."""
     if not is_configuration(extradata):
         packed = pack_annexb(extradata)
         return packed[0] if packed is not None else b""
-    try:
-        return _read_avcc(extradata) if codec == "h264" else _read_hvcc(extradata)
-    except (IndexError, struct.error):
-        return b""
-
-
-def _read_avcc(data: bytes) -> bytes:
-    found = b""
-    at = _AVCC_HEAD
-    for mask in (0x1F, 0xFF):
-        count, at = data[at] & mask, at + 1
-        for _ in range(count):
-            unit, at = _read_unit(data, at)
-            found += unit
-    return found
-
-
-def _read_hvcc(data: bytes) -> bytes:
-    found = b""
-    arrays, at = data[_HVCC_HEAD], _HVCC_HEAD + 1
-    for _ in range(arrays):
-        (count,) = struct.unpack_from(">H", data, at + 1)
-        at += 3
-        for _ in range(count):
-            unit, at = _read_unit(data, at)
-            found += unit
-    return found
-
-
-def _read_unit(data: bytes, at: int) -> tuple[bytes, int]:
-    (size,) = struct.unpack_from(">H", data, at)
-    end = at + 2 + size
-    return struct.pack(">I", size) + data[at + 2 : end], end
+    _, units = read_parameter_sets(codec, extradata)
+    return b"".join(len(unit).to_bytes(4, "big") + unit for unit in units)
 
 
 def _ask_ffmpeg(video: VideoParameters) -> bytes:

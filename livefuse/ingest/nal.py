@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _H264_SPS, _H264_IDR, _H264_SLICES = 7, 5, (1, 2, 5)
 _HEVC_VPS, _HEVC_SPS, _HEVC_FIRST_OTHER = 32, 33, 32
 _HEVC_RANDOM_ACCESS: Final = range(16, 24)
-_HVCC_HEADER: Final = 22
+_AVCC_HEADER, _HVCC_HEADER = 5, 22
 _HEADER_BYTES: Final = 64
 _CHROMA_444: Final = 3
 _HIGH_PROFILES: Final = frozenset({44, 83, 86, 100, 110, 118, 122, 128, 134, 135, 138, 139, 244})
@@ -59,7 +59,7 @@ class StreamWatch:
 
     def take_extradata(self, extradata: bytes) -> bool:
         """Take parameter sets from outside the packets; return whether they are other ones."""
-        self._length_bytes, units = _read_extradata(self._codec, extradata)
+        self._length_bytes, units = read_parameter_sets(self._codec, extradata)
         changes = [self._take_parameters(unit) for unit in units]
         self._has_current_extradata = bool(units)
         return any(changes)
@@ -159,8 +159,11 @@ def _has_lengths(data: bytes, length_bytes: int) -> bool:
     return bool(length_bytes) and at == len(data)
 
 
-def _read_extradata(codec: str, extradata: bytes) -> tuple[int, list[bytes]]:
-    """Return how many bytes a length has (0: start codes are used), and the parameter sets."""
+def read_parameter_sets(codec: str, extradata: bytes) -> tuple[int, list[bytes]]:
+    """Return how many bytes a length has (0: start codes are used), and the parameter sets.
+
+    What is cut off gives sets that are cut off.
+    """
     if codec not in ("h264", "hevc") or not extradata:
         return 0, []
     if extradata[0] != 1:
@@ -171,12 +174,15 @@ def _read_extradata(codec: str, extradata: bytes) -> tuple[int, list[bytes]]:
 
 
 def _read_avcc(data: bytes) -> tuple[int, list[bytes]]:
-    units, at = [], 6
-    for _ in range(data[5] & 31 if len(data) > at else 0):
-        size = int.from_bytes(data[at : at + 2], "big")
-        units.append(data[at + 2 : at + 2 + size])
-        at += 2 + size
-    return (data[4] & 3) + 1 if len(data) > 4 else 4, units  # noqa: PLR2004 - the place of the length
+    units, at = [], _AVCC_HEADER
+    for mask in (31, 255):  # SPS, PPS
+        count = data[at] & mask if len(data) > at else 0
+        at += 1
+        for _ in range(count):
+            size = int.from_bytes(data[at : at + 2], "big")
+            units.append(data[at + 2 : at + 2 + size])
+            at += 2 + size
+    return (data[_AVCC_HEADER - 1] & 3) + 1 if len(data) >= _AVCC_HEADER else 4, units
 
 
 def _read_hvcc(data: bytes) -> tuple[int, list[bytes]]:

@@ -56,20 +56,21 @@ class Recorder:
         self._thread.start()
 
     def put(self, event: Event) -> None:
-        """Take an event, or leave it out when too much waits; from any thread, never blocks."""
+        """Take an event, or leave it out when too much waits; from any thread, never blocks.
+
+        What is not a packet is rare and small: it is taken while twice as much waits.
+        """
         with self._changed:
             if self._is_closing or self.error is not None:
                 return
-            if isinstance(event, Taken):
-                if self._is_full():
-                    self.dropped += 1
-                    self._gap += 1
-                    return
-                if self._gap:
-                    self._queue.append(Gap(at=event.line.at, packets=self._gap))
-                    self._gap = 0
-            self._queue.append(event)
-            self._queue_bytes += measure_event(event)
+            if self._is_full(1 if isinstance(event, Taken) else 2):
+                self.dropped += 1
+                self._gap += 1
+                return
+            if self._gap and isinstance(event, Taken):
+                self._append(Gap(at=event.line.at, packets=self._gap))
+                self._gap = 0
+            self._append(event)
             self._changed.notify_all()
 
     def close(self, timeout_s: float = 10.0) -> bool:
@@ -80,8 +81,15 @@ class Recorder:
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def _is_full(self) -> bool:
-        return self._queue_bytes > _MAX_QUEUE_BYTES or len(self._queue) > _MAX_QUEUE_EVENTS
+    def _append(self, event: Event) -> None:
+        self._queue.append(event)
+        self._queue_bytes += measure_event(event)
+
+    def _is_full(self, times: int) -> bool:
+        return (
+            self._queue_bytes > times * _MAX_QUEUE_BYTES
+            or len(self._queue) > times * _MAX_QUEUE_EVENTS
+        )
 
     def _run(self) -> None:
         try:
@@ -123,7 +131,7 @@ def write_events(
         for event in events:
             file.write(event)
         file.close()
-    except OSError as error:
+    except Exception as error:
         with contextlib.suppress(OSError):
             file.close()
         raise explain_write_error(error, path) from None

@@ -13,13 +13,13 @@ from livefuse.aac import read_adts
 from livefuse.clock import NS_PER_MS
 from livefuse.ingest.matroska_tracks import (
     NAL_CODECS,
-    count_length_bytes,
     encode_audio_track,
     encode_video_track,
     is_configuration,
     list_parameter_sets,
     make_private,
 )
+from livefuse.ingest.nal import read_parameter_sets
 from livefuse.ingest.sidecar import pack_annexb
 
 if TYPE_CHECKING:
@@ -91,12 +91,10 @@ class Layout:
         if video.codec not in NAL_CODECS:
             return
         has_configuration = is_configuration(video.extradata)
-        fitting = has_configuration and count_length_bytes(
-            video.codec, video.extradata
-        ) == count_length_bytes(video.codec, self._configuration)
         if self._has_lengths:
-            is_usual = count_length_bytes(video.codec, self._configuration) == _LENGTH_BYTES
-            self._takes_video &= fitting if has_configuration else is_usual
+            length_bytes, _ = read_parameter_sets(video.codec, video.extradata)
+            first, _ = read_parameter_sets(video.codec, self._configuration)
+            self._takes_video &= first == (length_bytes if has_configuration else _LENGTH_BYTES)
         else:
             self._takes_video &= not has_configuration
         self._has_starts = self._has_lengths and not has_configuration
