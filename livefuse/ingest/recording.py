@@ -131,7 +131,7 @@ def write_events(
         for event in events:
             file.write(event)
         file.close()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whoever asked is told in words, as by a Recorder
         with contextlib.suppress(OSError):
             file.close()
         raise explain_write_error(error, path) from None
