@@ -17,7 +17,7 @@ The path of a packet through the files; base.py says what all ways in have in co
                           who dials, and what to do after a loss
     source.py reader.py   an opened input, and the thread that reads it and can be left behind
     connection.py         one connection's life: opens, stalls, ends; pacer.py for bursty ones
-    decode.py             packets -> frames of the pool, on the job's line (timeline.py),
+    decode.py             packets -> frames of the pool, on the job's line (timeline.py, pace.py),
                           of the job's size and colours (canvas.py, hdr.py); sound.py beside them
     nal.py trust.py       what packets tell before they are decoded; which pictures may be seen
                           after a loss, and when a decoder or a connection is given up

@@ -6,16 +6,18 @@ source does wrong is mended and counted by name, never raised (cases C38, C39, C
     corrected_pts_missing   no time stamp: one step after the one before
     corrected_pts_order     not later than the one before: moved a little behind it
     corrected_pts_jump      too far away to be true: the line goes on and the offset moves
+    corrected_pts_late      a live source goes on where it had stopped: the line is brought to now
     early_audio             sound from before the job's first picture: not passed on
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from livefuse.clock import NS_PER_S
 from livefuse.frame import TIME_BASE_HZ
+from livefuse.ingest.pace import Pace, Usual
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,13 +46,15 @@ class _Track:
     in_segment: bool = False
     step: int = _DEFAULT_STEP
     corrections: int = 0
+    usual: Usual = field(default_factory=Usual)
 
 
 class SourceTimeline:
     """One job's line. Used from one thread.
 
-    Live sources are checked against the arrival times: a gap that really took that long is kept.
-    For files arrival says nothing, so a gap of up to ten seconds is believed.
+    Live sources are checked against the arrival times: a gap that really took that long is kept,
+    and the line keeps pace with real time (pace.py). For files arrival says nothing, so a gap of up
+    to ten seconds is believed.
     """
 
     def __init__(self, count: Callable[[str], None], *, is_live: bool) -> None:
@@ -59,6 +63,7 @@ class SourceTimeline:
         self._origin_ns: int | None = None
         self._offset: int | None = None
         self._video, self._audio = _Track(), _Track()
+        self._pace = Pace()
 
     def begin_segment(
         self, *stamps: tuple[int, Fraction], now_ns: int, step: int | None = None
@@ -73,6 +78,7 @@ class SourceTimeline:
         self._video.corrections = self._audio.corrections = 0
         self._video.in_segment = self._audio.in_segment = False
         self._video.last_ticks = self._audio.last_ticks = None
+        self._video.usual, self._audio.usual, self._pace = Usual(), Usual(), Pace()
         if step is not None:
             self._video.step = max(step, MIN_STEP)
         if stamps:
@@ -80,7 +86,11 @@ class SourceTimeline:
 
     def stamp_video(self, pts: int | None, time_base: Fraction | None, arrival_ns: int) -> int:
         """Return the place of a picture: at least 1 ms behind the one before."""
-        return self._stamp(self._video, self._audio, _ticks(pts, time_base), arrival_ns)
+        ticks = _ticks(pts, time_base)
+        place = self._stamp(self._video, self._audio, ticks, arrival_ns)
+        if self._is_live and ticks is not None:
+            self._keep_pace(ticks, place, _to_line(arrival_ns))
+        return place
 
     def stamp_audio(
         self, pts: int | None, time_base: Fraction | None, arrival_ns: int, duration: int = 0
@@ -117,6 +127,8 @@ class SourceTimeline:
             place = self._place_first(track, other, ticks, arrival_ns)
         else:
             place = self._place(track, other, ticks, track.offset, elapsed if self._is_live else 0)
+        if not self._pace.moved:
+            track.usual.note(place, _to_line(arrival_ns))
         track.last, track.last_arrival_ns = place, arrival_ns
         track.last_ticks = track.last_ticks if ticks is None else ticks
         track.has_started = track.in_segment = True
@@ -139,11 +151,16 @@ class SourceTimeline:
 
     def _place(self, track: _Track, other: _Track, ticks: int, offset: int, elapsed: int) -> int:
         delta = ticks + offset - track.last
+        if self._is_live and self._pace.moved and self._is_caught_up(track, delta, elapsed):
+            self._move(-self._pace.moved)
+            delta = ticks + (track.offset or 0) - track.last
         if ticks == track.last_ticks:
             return self._correct_order(track, delta, elapsed, has_advanced=False)
         limit = max(JUMP, JUMP_STEPS * track.step)
         is_jump = delta <= -JUMP or (
-            delta > limit and not self._is_real_gap(delta, elapsed, track.last + delta - other.last)
+            delta > limit
+            and not self._is_real_gap(delta, elapsed, track.last + delta - other.last)
+            and not self._is_back(track, delta, elapsed)
         )
         if is_jump:
             track.corrections = 0
@@ -178,6 +195,41 @@ class SourceTimeline:
         if self._is_live:
             return abs(delta - elapsed) <= JUMP // 2 + delta // 8
         return delta <= _TRUSTED_FILE_GAP or abs(ahead_of_other) <= TIME_BASE_HZ
+
+    def _is_back(self, track: _Track, delta: int, elapsed: int) -> bool:
+        """Say whether a step leads back to where the time is.
+
+        After a stall a source may first send what it held back: such a picture is placed where it
+        was taken, and the step to what is live is no longer the time since that picture came.
+        """
+        if not self._is_live:
+            return False
+        now = _to_line(track.last_arrival_ns) + elapsed
+        return track.usual.fits(track.last + delta, now, JUMP // 2 + delta // 8)
+
+    def _is_caught_up(self, track: _Track, delta: int, elapsed: int) -> bool:
+        """Say whether a source that the line was moved for is back where it would have been."""
+        moved = self._pace.moved
+        return delta > max(JUMP, moved // 2) and self._is_back(track, delta - moved, elapsed)
+
+    def _keep_pace(self, ticks: int, place: int, now: int) -> None:
+        """Bring the line to real time again, for sound and pictures together."""
+        video = self._video
+        if video.offset is None:
+            return
+        by = self._pace.note(video.usual, place, ticks + video.offset, now)
+        if by > 0:
+            self._count("corrected_pts_late")
+        self._move(by)
+
+    def _move(self, by: int) -> None:
+        """Move what is given out from here on; what has been stays."""
+        self._pace.moved += by
+        if self._offset is not None:
+            self._offset += by
+        for track in (self._video, self._audio):
+            if track.offset is not None:
+                track.offset += by
 
     def _reanchor(self, track: _Track, other: _Track, ticks: int, limit: int, elapsed: int) -> int:
         """Move this kind's offset: to the other kind's if that fits, else to go on from here.
