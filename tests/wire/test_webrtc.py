@@ -57,7 +57,7 @@ def count_threads(*names):
 
 def watch_on(watcher, pictures):
     seen = len(watcher.counters)
-    wait_for(lambda: len(watcher.counters) >= seen + pictures, 10, f"{pictures} more pictures")
+    wait_for(lambda: len(watcher.counters) >= seen + pictures, 25, f"{pictures} more pictures")
 
 
 def count_peers():
@@ -321,7 +321,7 @@ def test_a_browser_without_h264_sends_vp8():
         with Watcher(get_whep(job).answer) as watcher:
             watch_on(watcher, 30)
             publisher.lose(0.03)
-            watch_on(watcher, 60)
+            watch_on(watcher, 40)
             assert is_rising(watcher.counters)
             assert job.statistics().media["decoder"] == "vp8"
 
