@@ -12,11 +12,10 @@ tracker holds). A face that jumps by more than half its width is a new one: noth
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
-
-import numpy as np
 
 from livefuse.frame import Frame, create_frame
 from livefuse.token import GENERATING
@@ -27,6 +26,7 @@ from tests.fuzz.scene import find_seen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from livefuse.face import Detection
@@ -127,8 +127,8 @@ class Judge:
             old = before.get(face.key)
             if old is None:
                 continue
-            apart = np.hypot(*(a - b for a, b in zip(face.centre, old.centre, strict=True)))
-            if apart > _JUMP * min(face.height_px, old.height_px):
+            apart_px = math.dist(face.centre, old.centre)
+            if apart_px > _JUMP * min(face.height_px, old.height_px):
                 self.counts["jumps"] += 1
                 self._met[face.key] = _Met()
 
@@ -272,9 +272,9 @@ class Judge:
 
 
 def _is_on(found: Detection, face: TrueFace) -> bool:
-    box, (x, y) = found.box, face.centre
+    box = found.box
     middle = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
-    return float(np.hypot(middle[0] - x, middle[1] - y)) < 0.5 * face.height_px
+    return math.dist(middle, face.centre) < 0.5 * face.height_px
 
 
 def _tell(outcome: Outcome) -> str:
