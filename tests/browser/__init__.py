@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CHROMIUM = "/usr/bin/chromium"
 ORIGIN = "http://127.0.0.1:1/"
 """Answered by `serve_text`: nothing listens there. A camera may be used at this address."""
-_FLAGS = (
+FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -61,7 +61,7 @@ def browsing(camera: Path | None = None, *flags: str) -> Iterator[Any]:
             profile,
             executable_path=CHROMIUM,
             headless=True,
-            args=[*_FLAGS, *source, *flags],
+            args=[*FLAGS, *source, *flags],
             timeout=60_000,
         )
         try:

@@ -3,7 +3,7 @@
 import { say } from "/web/words.js";
 
 const KEPT = "livefuse-key";
-const HZ = 2; // of figures: as often as an eye reads them
+const HZ = 4; // of figures
 
 /** An answer that says no, in words: `message` tells what happened, `hint` what to do. */
 export class Problem extends Error {

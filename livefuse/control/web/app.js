@@ -32,6 +32,7 @@ const page = {
   look: lookAt,
   refresh: refreshJobs,
   startAgain,
+  hangUp: () => views.studio.hangUp(),
   getJob: () => state.jobs.find((job) => job.id === state.job) ?? null,
   isConnected: () => line.isConnected,
 };
@@ -40,7 +41,7 @@ const page = {
 function tell(error, place = null) {
   const isProblem = error instanceof Problem;
   const text = isProblem
-    ? [error.message.replace(/[.。]$/, ""), error.hint].filter(Boolean).join(isChinese() ? "。" : ". ")
+    ? [error.message.replace(/[.。]$/, ""), error.hint].filter(Boolean).map(capitalise).join(isChinese() ? "。" : ". ")
     : say("fault", { text: error.message });
   const field = place ?? find("problem");
   setText(field, text);
@@ -48,16 +49,21 @@ function tell(error, place = null) {
   if (isProblem && error.status === 401) askForKey();
 }
 
+/** Begin a sentence; what begins with a name or an address is left as it is. */
+const capitalise = (text) => (/^[a-z]+ /.test(text) ? text[0].toUpperCase() + text.slice(1) : text);
+
 /** Say that the worker is away, and when it is back look again at what was looked at. */
 function noteConnection(isConnected) {
   const wasConnected = line.isConnected;
   line.isConnected = isConnected;
   find("lost").hidden = isConnected;
   setText(find("lost"), isConnected ? "" : say("lost"));
+  if (!isConnected) showHealth();
   return isConnected && !wasConnected;
 }
 
-function lookAt(job) {
+/** Look at `job`; `isBack`: the worker was away. */
+function lookAt(job, isBack = false) {
   line.stop();
   line.isFollowing = false;
   state.job = job;
@@ -65,7 +71,7 @@ function lookAt(job) {
   fillJobs();
   find("problem").hidden = true;
   if (job !== null) followJob(job);
-  for (const view of Object.values(views)) view.onJob?.(job);
+  for (const view of Object.values(views)) view.onJob?.(job, isBack);
   showHealth();
 }
 
@@ -97,10 +103,11 @@ function showHealth() {
   const field = find("health");
   const isOver = job !== null && job.state !== "running";
   const health = isOver ? { failed: "ERROR" }[job.state] ?? "STOPPED" : figures?.health ?? "";
-  field.dataset.health = health;
+  field.dataset.health = line.isConnected ? health : "";
   const reason = isOver ? job.error : figures?.health_reason;
   const word = health ? sayOf("health", health) : "";
-  setText(field, job === null ? say("noJobs") : [word, reason].filter(Boolean).join(": "));
+  const text = job === null ? say("noJobs") : [word, reason].filter(Boolean).join(": ");
+  setText(field, line.isConnected ? text : "");
   showCovered(figures?.token?.parameters?.cover_all ?? false);
   find("cover").disabled = job === null || isOver;
 }
@@ -145,13 +152,14 @@ async function refreshJobs() {
   const job = page.getJob();
   const running = jobs.filter((one) => one.state === "running");
   if (job === null) {
-    if (state.job !== null || jobs.length) lookAt(running.at(-1)?.id ?? jobs.at(-1)?.id ?? null);
+    if (state.job !== null || jobs.length) lookAt(running.at(-1)?.id ?? jobs.at(-1)?.id ?? null, isBack);
   } else if (job.state === "running" && (isBack || !line.isFollowing)) {
-    lookAt(job.id);
+    lookAt(job.id, isBack);
   }
   fillJobs();
   showHealth();
   for (const view of Object.values(views)) view.onJobs?.(jobs);
+  if (isBack) views.studio?.onBack(jobs);
   return jobs;
 }
 

@@ -9,9 +9,11 @@ import { createOperations } from "/web/operations.js";
 import { Patches } from "/web/patches.js";
 import { say } from "/web/words.js";
 
+const ASK_AGAIN_MS = 1000;
+
 /** Return the card: `element`, `onJob(id)`, `onFigures(figures)`. */
 export function createControls(page) {
-  const view = { job: null, token: null, fields: [] };
+  const view = { job: null, token: null, asked: -Infinity, fields: [] };
   const busy = make("p", { class: "quiet busy", role: "status", id: "controls-busy" });
   const element = make("section", { class: "card controls", id: "controls" });
 
@@ -55,28 +57,36 @@ export function createControls(page) {
   element.append(make("h2", {}, say("operations")), createOperations(shared, parts), busy);
   return {
     element,
-    onJob: async (job) => {
+    onJob: (job) => {
       view.job = job;
-      view.token = null;
+      view.token = null; // it comes with the first figures
+      view.asked = -Infinity;
       show();
-      if (job === null) return;
-      try {
-        const token = await ask("GET", `/v1/jobs/${job}/token`);
-        if (view.job === job) view.token = token;
-        show();
-      } catch {
-        // it is not running: the figures will say more
-      }
     },
     onFigures: (figures) => {
-      // Somebody else may have changed it: the last frame's token is newer than what is shown here.
       const token = figures.token;
-      if (patches.isBusy || !token?.parameters) return;
+      if (patches.isBusy) return;
+      if (!token?.parameters) {
+        askForToken();
+        return;
+      }
+      // Somebody else may have changed it: the last frame's token is newer than what is shown here.
       if (view.token !== null && token.timestamp <= view.token.timestamp) return;
       view.token = token;
       show();
     },
   };
+
+  /** Before its first frame a job has a token, but no figures of it. */
+  async function askForToken() {
+    if (view.token !== null || performance.now() - view.asked < ASK_AGAIN_MS) return;
+    view.asked = performance.now();
+    const job = view.job;
+    const token = await ask("GET", `/v1/jobs/${job}/token`).catch(() => null);
+    if (job !== view.job || view.token !== null) return;
+    view.token = token;
+    show();
+  }
 }
 
 /** A line where a refusal is said. */

@@ -4,7 +4,7 @@ export const ENGLISH = {
   studio: "Studio", monitor: "Health", outputs: "Outputs", noScript: "This page needs JavaScript. The streams can be watched without: see the addresses that livefuse printed.",
   needKey: "This page needs the key of livefuse.", needKeyHint: "Open the address that livefuse printed when it started, or paste the key here.",
   key: "Key", open: "Open", noJobs: "No stream is running yet.", noJobsHint: "Start your camera, or open a stream's address.",
-  lost: "The connection to livefuse is lost. It is tried again.", noAnswer: "livefuse does not answer", noAnswerHint: "is it still running?",
+  lost: "The connection to livefuse is lost. It is tried again.", noAnswer: "There is no answer from livefuse", noAnswerHint: "is it still running?",
   fault: "Something on this page failed: {text}",
   job_draft: "draft", job_submitted: "ready", job_running: "running", job_stopped: "stopped", job_failed: "failed",
   source_whip: "a browser's or OBS's camera", source_test: "test picture", source_demo: "demo",

@@ -5,6 +5,7 @@ import { make, setText } from "/web/dom.js";
 import { say, sayOf } from "/web/words.js";
 
 const COLOURS = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7", "--c8"];
+const DRAW_MS = 450; // as often as an eye reads
 const WAITING = new Set(["queue"]); // nobody's work
 const UPWARDS = "head_room"; // why the governor went up, not down
 
@@ -32,6 +33,7 @@ export function createMonitor(root, page) {
   grid.lastElementChild.classList.add("whole");
   root.append(empty, grid);
   let isShown = false;
+  let drawn = 0;
 
   function show(figures) {
     empty.hidden = figures !== null;
@@ -68,7 +70,9 @@ export function createMonitor(root, page) {
       latency.add([figures.latency_recent.p50_ms, figures.latency_recent.p95_ms]);
       rates.add([figures.fps_in, figures.fps_out]);
       // Drawn only for whoever looks.
-      if (isShown && !document.hidden) show(figures);
+      if (!isShown || document.hidden || performance.now() - drawn < DRAW_MS) return;
+      drawn = performance.now();
+      show(figures);
     },
     onJob: () => {
       latency.lines.points = [];

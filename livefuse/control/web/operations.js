@@ -9,7 +9,7 @@ const INSTEAD = { swap: "puppet", puppet: "swap" }; // one new face at a time
 
 export function createOperations({ view, catalogue, change, complete }, { face, look }) {
   const place = createPlace();
-  const list = make("ol", { class: "operations", role: "list" });
+  const list = make("ol", { class: "operations", role: "list", id: "operations-list" });
   const rows = new Map();
   const needs = new Map(catalogue.operations.map((one) => [one.name, one.needs]));
 
@@ -53,7 +53,7 @@ export function createOperations({ view, catalogue, change, complete }, { face, 
   view.fields.push((token) => {
     const isOn = (name) => token.operations.includes(name);
     for (const [name, row] of rows) {
-      const users = [...needs].filter(([other, needed]) => isOn(other) && needed.includes(name)).map(([other]) => other);
+      const users = listUsers(needs, token.operations, name);
       row.show(isOn(name), users);
     }
     const shower = isOn("puppet") ? "puppet" : "swap";
@@ -66,6 +66,12 @@ export function createOperations({ view, catalogue, change, complete }, { face, 
     for (const option of whom.select.options) option.hidden = ["id", "reference"].includes(option.value) && !option.selected;
   });
   return make("div", {}, list, whom.element, place);
+}
+
+/** Return which of the operations that are on need `name` and are wanted for themselves. */
+function listUsers(needs, operations, name) {
+  const isNeeded = (one) => operations.some((other) => needs.get(other)?.includes(one));
+  return operations.filter((one) => needs.get(one)?.includes(name) && !isNeeded(one));
 }
 
 /** Return one operation's row: `element`, `part` for what belongs to it, `show(isOn, users)`. */

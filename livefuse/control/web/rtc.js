@@ -6,7 +6,7 @@ import { say } from "/web/words.js";
 const GATHER_MS = 1500;
 const GONE = ["failed", "closed"];
 
-/** A peer connection with the worker; `close` also tells the worker. */
+/** A peer connection with the worker. */
 class Line {
   constructor(peer, address) {
     this.peer = peer;
@@ -25,12 +25,13 @@ class Line {
     });
   }
 
-  close() {
+  /** End it; `isTold`: the worker is told, which is of no use when its job is over. */
+  async close(isTold = true) {
     if (this.isClosed) return;
     this.isClosed = true;
+    // Told first: a peer that closes ends its session by itself. Kept alive, for pages being left.
+    if (isTold) await send("DELETE", this.address, { keepalive: true }).catch(() => {});
     this.peer.close();
-    // Kept alive: also said when the page is being left. The other end may have gone already.
-    send("DELETE", this.address, { keepalive: true }).catch(() => {});
   }
 }
 

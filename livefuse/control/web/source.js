@@ -65,21 +65,29 @@ export function createSource(page, onChange) {
     try {
       await startJob();
     } catch (error) {
-      letGo();
+      if (page.isConnected()) letGo();
       throw error;
     }
   }
 
   async function startJob() {
     const jobs = await page.refresh();
-    if (jobs.some((job) => job.id === CAMERA_JOB)) await ask("DELETE", `/v1/jobs/${CAMERA_JOB}`);
+    if (jobs.some((job) => job.id === CAMERA_JOB)) await forgetJob();
     await ask("POST", "/v1/jobs", { id: CAMERA_JOB, spec: createSpec(page, "whip:"), start: true });
     await sendCamera();
+    await page.refresh();
+    page.look(CAMERA_JOB);
     // What was only shown for want of a camera makes room for it.
     const drawn = jobs.filter((job) => job.state === "running" && /^(demo|test):/.test(job.spec?.source ?? ""));
     await Promise.all(drawn.map((job) => ask("POST", `/v1/jobs/${job.id}/stop`)));
     await page.refresh();
-    page.look(CAMERA_JOB);
+  }
+
+  /** Lines first, so that nobody hangs up on a job that is gone. */
+  async function forgetJob() {
+    await Promise.all([view.line?.close(), page.state.job === CAMERA_JOB ? page.hangUp() : null]);
+    view.line = null;
+    await ask("DELETE", `/v1/jobs/${CAMERA_JOB}`);
   }
 
   async function sendCamera() {
@@ -97,10 +105,7 @@ export function createSource(page, onChange) {
         if (jobs.some((job) => job.id === CAMERA_JOB && job.state === "running")) await sendCamera();
         else await start();
       } catch (error) {
-        if (error.status === 0) {
-          setTimeout(comeBack, 2000); // the worker is away; the page says so
-          return;
-        }
+        if (!page.isConnected()) return; // tried when it is back
         letGo();
         throw new Problem(0, say("cameraLost"), say("cameraLostHint"));
       }
@@ -115,8 +120,8 @@ export function createSource(page, onChange) {
 
   startButton.addEventListener("click", () => run(start));
   stopButton.addEventListener("click", () => run(async () => {
+    await forgetJob();
     letGo();
-    await ask("DELETE", `/v1/jobs/${CAMERA_JOB}`);
     await page.refresh();
   }));
   addEventListener("pagehide", () => view.line?.close());
@@ -135,6 +140,9 @@ export function createSource(page, onChange) {
   });
   return {
     start: () => run(start),
+    onBack: (jobs) => {
+      if (!jobs.some((job) => job.id === CAMERA_JOB)) comeBack();
+    },
     element: make(
       "section", { class: "card" },
       make("h2", {}, say("source")),

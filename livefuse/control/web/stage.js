@@ -38,7 +38,7 @@ export function createStage(page) {
   const whole = make("button", { type: "button", class: "plain" }, say("fullScreen"));
   whole.addEventListener("click", () => picture.requestFullscreen?.());
   const fallback = make("p", { class: "problem", id: "no-viewer", role: "status", hidden: true });
-  const view = { job: null, line: null, timer: null, turn: 0, tries: 0, after, fallback };
+  const view = { job: null, line: null, timer: null, turn: 0, tries: 0, isWatching: false, after, fallback };
 
   again.addEventListener("click", async () => {
     again.disabled = true;
@@ -54,18 +54,26 @@ export function createStage(page) {
 
   return {
     element: make("div", {}, picture, make("div", { class: "row" }, sound.element, whole, note), fallback),
-    watch: (job) => {
+    watch: (job, isBack) => {
+      hangUp(view, page, !isBack); // a worker that was started again knows of no lines
       view.job = job;
       view.tries = 0;
-      watchJob(view, page);
+      if (isOnAir(page.getJob()?.statistics)) watchJob(view, page);
     },
     show: (job, figures) => {
+      // Before its input is there a job has no picture to ask for.
+      if (!view.isWatching && view.job !== null && isOnAir(figures)) watchJob(view, page);
       const [text, canStart] = describe(job, figures, after);
       curtain.hidden = !text;
       curtain.classList.toggle("over", Boolean(job) && job.state === "running");
       setText(said, text);
       again.hidden = !canStart;
       sound.show(Boolean(figures?.media?.audio));
+    },
+    hangUp: () => {
+      const told = hangUp(view, page);
+      view.job = null;
+      return told;
     },
     showBefore: (stream) => {
       picture.classList.toggle("one", stream === null);
@@ -96,16 +104,25 @@ function createSound(video) {
   return { element, show: (hasSound) => (element.hidden = !hasSound) };
 }
 
-/** Play the job that is looked at; a picture that is not there yet is asked for again. */
-async function watchJob(view, page) {
+const isOnAir = (figures) => figures?.frames_out > 0 && !["stopping", "stopped", "failed"].includes(figures.state);
+
+/** Let go of the picture; resolves when the worker knows. */
+function hangUp(view, page, isTold = true) {
   clearTimeout(view.timer);
-  view.line?.close();
+  const line = view.line;
   view.line = null;
   view.after.srcObject = null;
   view.fallback.hidden = true;
-  const job = view.job;
-  const turn = (view.turn += 1); // whoever asks later wins
-  if (job === null) return;
+  view.isWatching = false;
+  view.turn += 1; // whoever asked before comes too late
+  return line?.close(isTold && page.state.jobs.some((job) => job.id === view.job && job.state === "running"));
+}
+
+/** Play the job that is looked at; a picture that is not there yet is asked for again. */
+async function watchJob(view, page) {
+  hangUp(view, page);
+  view.isWatching = true;
+  const { job, turn } = view;
   const again = () => {
     if (view.turn !== turn) return;
     clearTimeout(view.timer);
@@ -125,7 +142,8 @@ async function watchJob(view, page) {
     if (error.status === 401) page.tell(error);
     view.tries += 1;
     // A job that is not there or not running yet is said elsewhere.
-    const isOurs = ![401, 404, 409].includes(error.status) && page.isConnected();
+    const isOurs = ![401, 404, 409].includes(error.status);
+    if (!page.isConnected()) return; // looked at again when it is back
     if (isOurs && (view.tries >= TRIES_UNTIL_SAID || !("RTCPeerConnection" in window))) showFallback(view, error);
     again();
   }

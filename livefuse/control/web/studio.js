@@ -18,8 +18,10 @@ export function createStudio(root, page) {
   root.append(make("div", { class: "columns" }, make("div", {}, stage.element, source.element), controls.element));
   return {
     startCamera: source.start,
-    onJob: (job) => {
-      stage.watch(job);
+    hangUp: stage.hangUp,
+    onBack: source.onBack,
+    onJob: (job, isBack) => {
+      stage.watch(job, isBack);
       showBefore();
       controls.onJob(job);
       show();
