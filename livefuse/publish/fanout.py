@@ -106,15 +106,18 @@ class FanOut:
         """
         keyframes = KeyframeRequests(clock, force_keyframe)
         request = keyframes.request
-        # Nobody can watch what goes as fast as it can.
+        # Nobody can watch what goes as fast as it can, and nothing is gained by a delay.
         formats = () if lossless else _FORMATS
+        publish = config.publish
+        if lossless:
+            publish = msgspec.structs.replace(publish, delay_ms=0)
         live = {str(kind): LiveStream(kind, config.http, request, clock) for kind in formats}
 
         def create(url: str) -> Output | FrameOutput:
             return create_output(url, config, clock, request, lossless=lossless)
 
         whep = None if lossless else WhepOutput(config.webrtc, clock, request)
-        fanout = cls(create, live, keyframes, config.publish, whep, clock)
+        fanout = cls(create, live, keyframes, publish, whep, clock)
         for url in targets:
             fanout.add(url)
         return fanout
@@ -184,7 +187,7 @@ class FanOut:
             targets = self._targets
             for output in (*self._list_packet_outputs(), *self._joined):
                 output.open(streams)
-        wait_for_start([target.output for target in targets], self._config.start)
+        wait_for_start([target.output for target in targets], self._config.start, self._clock)
 
     def send(self, packet: Packet) -> None:
         """Hand `packet` to every output, now or after `publish.delay_ms`. Any thread."""

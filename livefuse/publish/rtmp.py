@@ -58,6 +58,7 @@ class RtmpOutput:
 
     def open(self, streams: StreamsInfo) -> None:
         """Start connecting; returns at once."""
+        self._state.wakeup.open()
         url = self._state.url
         task = Task(url, streams, _find_ca_file(url), self._config.stall_ms)
         self._thread = threading.Thread(
@@ -78,7 +79,8 @@ class RtmpOutput:
             self._state.give_up.set()
             self._state.wakeup.set()
             self._thread.join(_KILL_S)
-        self._state.wakeup.close()
+        if self._thread is None or not self._thread.is_alive():
+            self._state.wakeup.close()
         self._state.note_closed()
 
     def wait_connected(self, timeout_s: float | None = None) -> None:

@@ -27,17 +27,23 @@ _SOUNDS_TOGETHER: Final = 3
 
 
 class Wakeup:
-    """A pipe that ends a `poll` of another thread."""
+    """A pipe that ends a `poll` of another thread. It is there from `open` to `close`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.fd, self._write_fd = os.pipe()
-        self._is_open = True
-        for fd in (self.fd, self._write_fd):
-            os.set_blocking(fd, False)
+        self.fd = self._write_fd = -1
+        self._is_open = False
+
+    def open(self) -> None:
+        """Make the pipe: an output that is only checked, and refused, holds nothing."""
+        with self._lock:
+            self.fd, self._write_fd = os.pipe()
+            self._is_open = True
+            for fd in (self.fd, self._write_fd):
+                os.set_blocking(fd, False)
 
     def set(self) -> None:
-        """Wake; from any thread, also after `close`."""
+        """Wake; from any thread, also before `open` and after `close`."""
         with self._lock, contextlib.suppress(BlockingIOError):
             if self._is_open:
                 os.write(self._write_fd, b"\x01")
@@ -48,7 +54,7 @@ class Wakeup:
             os.read(self.fd, 4096)
 
     def close(self) -> None:
-        """Free the pipe, from the thread that polls."""
+        """Free the pipe, once nobody polls it any more."""
         with self._lock:
             if self._is_open:
                 self._is_open = False

@@ -7,23 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from livefuse.clock import NS_PER_S
 from livefuse.errors import PublishError
 from livefuse.publish.rtmp import RtmpOutput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from livefuse.clock import Clock
     from livefuse.config.media import StartRule
     from livefuse.publish.base import FrameOutput, Output
 
-_TOGETHER_S: Final = 2.0
+_TOGETHER_NS: Final = 2 * NS_PER_S
 
 
-def wait_for_start(outputs: Sequence[Output | FrameOutput], rule: StartRule) -> None:
+def wait_for_start(outputs: Sequence[Output | FrameOutput], rule: StartRule, clock: Clock) -> None:
     """Wait until the remote outputs were reached for the first time, as many as `rule` asks for.
 
-    With "one" any output will do, a file too; the others are given two seconds, so that a stream
-    begins for all together where that is possible. With "none" nothing is waited for.
+    With "one" any output will do, a file too; the others are given two seconds together, so that a
+    stream begins for all where that is possible. With "none" nothing is waited for.
 
     Raises:
         PublishError: what stands in the way of the first that cannot be reached.
@@ -35,7 +37,8 @@ def wait_for_start(outputs: Sequence[Output | FrameOutput], rule: StartRule) -> 
         for output in remote:
             output.wait_connected()
         return
-    reached = [output for output in remote if _is_reached(output, _TOGETHER_S)]
+    end_ns = clock.now_ns() + _TOGETHER_NS
+    reached = [output for output in remote if _is_reached(output, end_ns - clock.now_ns())]
     if reached or len(remote) < len(outputs):
         return
     failures = [failure for output in remote if (failure := _find_failure(output)) is not None]
@@ -43,9 +46,9 @@ def wait_for_start(outputs: Sequence[Output | FrameOutput], rule: StartRule) -> 
         raise failures[0]
 
 
-def _is_reached(output: RtmpOutput, timeout_s: float) -> bool:
+def _is_reached(output: RtmpOutput, left_ns: int) -> bool:
     try:
-        output.wait_connected(timeout_s)
+        output.wait_connected(max(left_ns, 0) / NS_PER_S)
     except PublishError:
         return False
     return True

@@ -76,14 +76,15 @@ class Replay:
         self.clock = VirtualClock(costs, start_ns=_START_NS)
         self.journal = DecisionJournal(self.clock, self.clock.unmeasured)
         self.telemetry = Telemetry(self.clock, self.journal)
-        self._spec, self._config, self._costs = spec, _adapt(config), costs
+        self._spec, self._config, self._costs = spec, config, costs
         self._recording = recording
         self._token = TokenCell(spec.create_token(self.clock.epoch_s()))
         aside = _Aside(self.clock)
         self._pipeline = create_pipeline(self.mode, self.clock, aside)
         self._entrance = Entrance(JOB_ID, self.mode, self.telemetry, ())
         self._entrance.is_ready.set()
-        # Files take their time: none of it passes here, so nothing may be dropped for it.
+        # Files take their time: none of it passes here, so nothing may be dropped for it. What has
+        # a thread of its own outside of virtual time (players, a delay) is left out with that.
         self._fanout = FanOut.create(
             spec.targets, self._config, self.clock, self._request_keyframe, lossless=True
         )
@@ -95,8 +96,8 @@ class Replay:
         Raises:
             LivefuseError: the recording, a model or an output cannot be used.
         """
-        self._pipeline.prepare(self._token.get())
         try:
+            self._pipeline.prepare(self._token.get())
             self.clock.start("decode", self._decode)
             self.clock.run_until_done()
         finally:
@@ -169,15 +170,6 @@ class Replay:
     def _request_keyframe(self) -> None:
         if self._entrance.stages is not None:
             self._entrance.stages.encoder.force_keyframe()
-
-
-def _adapt(config: Config) -> Config:
-    """Return `config` without what has a thread of its own outside of virtual time."""
-    return msgspec.structs.replace(
-        config,
-        http=msgspec.structs.replace(config.http, enabled=False),
-        publish=msgspec.structs.replace(config.publish, delay_ms=0),
-    )
 
 
 class _Aside(InlineExecutor):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,22 @@ def _make(*outputs):
     for url in made:
         fanout.add(url)
     return fanout, forced
+
+
+def _count_descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_an_output_that_is_refused_leaves_nothing_open():
+    """Somebody who asks for the same output again and again must not use up the descriptors."""
+    before = _count_descriptors()
+    fanout = FanOut.create(
+        ("rtmp://127.0.0.1/live/key",), Config(), ManualClock(), lambda: None, lossless=False
+    )
+    for _ in range(5):
+        with pytest.raises(JobError, match="already"):
+            fanout.add("rtmp://127.0.0.1/live/key")
+    assert _count_descriptors() == before
 
 
 def test_one_that_fails_does_not_harm_the_others(capsys):
