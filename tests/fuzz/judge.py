@@ -120,6 +120,11 @@ class Judge:
         if len(self._truths) > _KEPT:
             del self._truths[next(iter(self._truths))]
 
+    def note_renewed(self) -> None:
+        """Another pipeline takes over, which has seen nobody yet."""
+        self._met.clear()
+        self._chosen.unsettle()
+
     def _note_jumps(self, truth: Truth) -> None:
         """Begin anew with a face that nothing could have followed: a cut that leaves the wall."""
         before = {face.key: face for face in self._recent[-1].faces} if self._recent else {}
@@ -187,7 +192,9 @@ class Judge:
                 continue
             self.counts["faces promised"] += 1
             has_own = not GENERATING.isdisjoint(outcome.token.operations)
-            kind = "whole" if outcome.covered_whole else "replaced" if has_own else "covered"
+            # A failure may show the last good picture instead, with another face in it.
+            is_whole = outcome.covered_whole and not (has_own and _holds_pictures(outcome))
+            kind = "whole" if is_whole else "replaced" if has_own else "covered"
             if likeness < (BARE if kind == "replaced" else LEFT):
                 self.likeness.setdefault(kind, []).append(likeness)
                 met.is_covered |= kind != "whole"
@@ -269,6 +276,10 @@ class Judge:
         offence = Offence(self.seed, truth.index, what, frame.buffer.copy(), truth.buffer)
         if len(self.offences) < 40:
             self.offences.append(offence)
+
+
+def _holds_pictures(outcome: Outcome) -> bool:
+    return outcome.token.parameters.on_failure == "hold" and bool(outcome.error)
 
 
 def _is_on(found: Detection, face: TrueFace) -> bool:

@@ -231,6 +231,7 @@ class Rig:
         self.clock.sleep_until(self.clock.now_ns() + NS_PER_S // 2)
         pipeline = self._pipeline = self._create_pipeline()
         pipeline.is_ready = False
+        self._judge.note_renewed()
         self._start(stages.renew_treatment(pipeline, self.token))
         self.clock.sleep_until(self.clock.now_ns() + round(loading_s * NS_PER_S))
         self._load(pipeline)

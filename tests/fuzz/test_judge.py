@@ -17,7 +17,7 @@ from tests.faces import create_frame_by_bgr, create_pipeline
 from tests.fuzz.faults import Faults
 from tests.fuzz.judge import SURE, Judge, Truth
 from tests.fuzz.likeness import BARE, LEFT, measure_likeness
-from tests.fuzz.plan import Plan, make_plan
+from tests.fuzz.plan import Fault, Plan, make_plan
 from tests.fuzz.promise import Chosen, is_promised
 from tests.fuzz.run import create_reference
 from tests.fuzz.scene import Actor, Place, Scene, draw_scene, find_seen
@@ -155,6 +155,21 @@ def test_a_picture_that_says_it_is_covered_whole_has_no_excuse():
     frame, faces = film(*PLACES["large"])
     bench.show(frame, faces, frame.buffer.copy(), covered_whole=True, reason="loading")
     assert bench.judge.counts["BARE"] == 1
+
+
+def test_a_new_pipeline_has_seen_nobody_yet():
+    bench = Bench(Plan(0, faults=[Fault("blind", 1, 9)]))
+    frame, faces = film(*PLACES["large"])
+    bare = frame.buffer.copy()
+    treat(frame, ("detect", "blur"))
+    bench.show(frame, faces, bare)
+    frame.buffer[:] = bare
+    bench.show(frame, faces, bare)
+    assert bench.judge.counts["BARE"] == 1, "what was covered stays covered"
+    bench.judge.note_renewed()
+    bench.show(frame, faces, bare)
+    assert bench.judge.counts["BARE"] == 1
+    assert bench.judge.counts["blind"] == 1
 
 
 def test_somebody_of_a_picture_before_is_found_by_the_reference():
