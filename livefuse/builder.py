@@ -118,7 +118,12 @@ class Builder:
         return self.keeper.write(path)
 
     def end(self, reason: str) -> None:
-        """Finish what is being written of the input, and write it if there is a `reason` to."""
+        """Finish what is being written of the input, and write it if there is a `reason` to.
+
+        The last thing that happens to a job: its pictures are let go.
+        """
+        if self._entrance.stages is not None:
+            self._entrance.stages.discard_pictures()
         if self.keeper is not None:
             self.keeper.end(reason)
 

@@ -119,7 +119,7 @@ class FramePool:
     def acquire(self) -> Frame | None:
         """Return a frame with undefined pixels, or None when all are lent."""
         with self._lock:
-            if not self._free:
+            if not self._free or not self._frames:
                 return None
             frame = self._frames[self._free.pop()]
         frame.handle = FrameHandle(frame.handle.slot, frame.handle.generation + 1)
@@ -156,6 +156,12 @@ class FramePool:
                 return None
             frame = self._frames[handle.slot]
             return frame if frame.handle == handle else None
+
+    def discard(self) -> None:
+        """Lend nothing any more and let go of the memory; late returns are ignored."""
+        with self._lock:
+            self._frames = []
+            self._free = list(range(self.capacity))
 
     @property
     def lent(self) -> int:

@@ -161,6 +161,11 @@ class Stages:
         if self._treatment is not None:
             self._treatment.close()
 
+    def discard_pictures(self) -> None:
+        """Let go of the pictures of a job that is over; its figures stay."""
+        self._pool.discard()
+        self.encoder.close()
+
     # The loops.
 
     def list_loops(self, pipeline: Pipeline, token: TokenCell) -> Loops:

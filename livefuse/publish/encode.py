@@ -160,6 +160,11 @@ class VideoEncoder:
         """Return what the encoder still holds; it takes no more frames after this."""
         return self._run(None)
 
+    def close(self) -> None:
+        """Let go of its memory, some 20 MB at 720p; only what it is called and said stays."""
+        if hasattr(self, "_context"):
+            del self._context
+
     def _wrap(self, frame: Frame) -> av.VideoFrame:
         if isinstance(frame.picture, av.VideoFrame):
             # Nobody wanted the planes. Its type is the source encoder's choice, not ours.

@@ -86,3 +86,17 @@ def test_a_frame_taken_back_lets_go_of_a_lent_picture():
     frame.lend(object(), lambda: None)
     pool.release(frame)
     assert frame.picture is None
+
+
+def test_a_pool_that_is_discarded_lends_nothing_and_bears_late_returns():
+    pool = FramePool(64, 48, 3)
+    late, other = pool.acquire(), pool.acquire()
+    assert late is not None
+    assert other is not None
+    pool.discard()
+    assert pool.acquire() is None
+    pool.release(late)
+    pool.replace(other)
+    assert pool.get(late.handle) is None
+    assert pool.acquire() is None
+    assert pool.lent == 0

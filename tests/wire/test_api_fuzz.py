@@ -173,7 +173,11 @@ def keep_running(api) -> None:
     """See that the three jobs are as they are named, whatever was done to them."""
     spec = {"source": "test:?size=160x120&fps=5", "operations": []}
     states = {one["id"]: one["state"] for one in api.ask("GET", "/v1/jobs").value["jobs"]}
-    wanted = {"running": {"spec": spec, "start": True}, "submitted": {"spec": spec}, "draft": {}}
+    wanted: dict[str, dict[str, Any]] = {
+        "running": {"spec": spec, "start": True},
+        "submitted": {"spec": spec},
+        "draft": {},
+    }
     for job in set(states) - set(wanted):
         api.ask("DELETE", f"/v1/jobs/{job}")
     for job, wish in wanted.items():

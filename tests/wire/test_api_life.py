@@ -179,6 +179,7 @@ def test_a_job_that_failed_starts_again(api, face_clip):
     assert stopped["state"] == "stopped"
     later = api.ask("GET", f"/v1/jobs/{name}/status").value
     assert later["frames_out"] == stopped["statistics"]["frames_out"] > 0
+    assert not api.manager.get(name).job._entrance.stages._pool._frames, "figures alone are kept"
     api.ask("DELETE", f"/v1/jobs/{name}")
 
 
