@@ -12,10 +12,12 @@ from livefuse.clock import NS_PER_MS
 from livefuse.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _NS_PER_US: Final = 1000
 _IN_REPORT: Final = "costs"
+_SPARED: Final = "_spared"
 _CLOCK: Final = "decode"  # each packet is decoded once, so this tells how far the stream has come
 
 Milliseconds = Annotated[float, msgspec.Meta(ge=0.0, le=600_000.0)]
@@ -74,6 +76,9 @@ DEFAULT_COSTS: Final = Costs(
     }
 )
 """Of 1280x720 with one large face on two slow cores without a graphics card, November 2026."""
+
+
+_KINDS: Final = frozenset(work.removesuffix(_SPARED) for work in DEFAULT_COSTS.costs_ms)
 
 
 class TableCosts:
@@ -140,13 +145,13 @@ def read_costs(path: Path) -> Costs:
     """Return the costs in a JSON file, or those that the report of a replay was made with.
 
     Raises:
-        ConfigError: it cannot be read, or holds something else.
+        ConfigError: it cannot be read, holds something else, or names work that nobody does.
     """
     try:
         found: Any = msgspec.json.decode(path.read_bytes())
         if isinstance(found, dict) and _IN_REPORT in found:
             found = found[_IN_REPORT]
-        return msgspec.convert(found, Costs)
+        costs = msgspec.convert(found, Costs)
     except OSError as error:
         raise ConfigError(
             f"cannot read the costs in {path} ({error.strerror})",
@@ -157,3 +162,17 @@ def read_costs(path: Path) -> Costs:
             f"{path} does not hold costs ({error})",
             hint='write JSON such as {"costs_ms": {"detect": 8.0}}, or name a report',
         ) from None
+    # A slip of the pen would cost nothing, and nobody would see it.
+    named = {work.removesuffix(_SPARED) for work in _list_works(costs)}
+    if unknown := sorted(named - _KINDS):
+        raise ConfigError(
+            f"{path} names work that nobody does: {', '.join(unknown)}",
+            hint=f"work is {', '.join(sorted(_KINDS))}, each also with {_SPARED}",
+        )
+    return costs
+
+
+def _list_works(costs: Costs) -> Iterator[str]:
+    yield from (*costs.costs_ms, *costs.calls_ms)
+    for phase in costs.phases:
+        yield from phase.works

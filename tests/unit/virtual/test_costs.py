@@ -110,3 +110,19 @@ def test_what_is_no_costs_is_refused_in_one_sentence(tmp_path: Path, text: str) 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read the costs"):
         read_costs(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"costs_ms": {"detct": 8.0}}',
+        '{"calls_ms": {"detct": [8.0]}}',
+        '{"phases": [{"start": 0, "end": 9, "factor": 2.0, "works": ["detct"]}]}',
+    ],
+)
+def test_a_slip_of_the_pen_is_told(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "costs.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="nobody does: detct") as caught:
+        read_costs(path)
+    assert "detect" in caught.value.hint
