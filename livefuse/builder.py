@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -67,7 +67,10 @@ class Builder:
     @property
     def whip(self) -> WhipIngest | None:
         """Where a browser sends its camera to, when that is the source."""
-        return self._ingest if get_kind(self._spec.source) == "whip" else None  # type: ignore[return-value] # create_ingest makes a WhipIngest of it
+        if get_kind(self._spec.source) != "whip":
+            return None
+        ingest = getattr(self._ingest, "inner", self._ingest)  # a tap may stand around it
+        return cast("WhipIngest", ingest)
 
     def start_loading(self, pulse: Pulse | None = None) -> Loading:
         """Make a pipeline and let it load in a thread of its own; with `pulse` it may fail.
@@ -170,6 +173,8 @@ class Builder:
 
     def _create_ingest(self) -> Ingest:
         config, media = self._config.ingest, self._entrance.media
+        if get_kind(self._spec.source) == "whip" and config.canvas == "source":
+            config = msgspec.structs.replace(config, canvas=self._config.webrtc.canvas)
         if media is not None:
             # Outputs have been told a size, and the pool has it.
             config = msgspec.structs.replace(config, canvas=f"{media.width}x{media.height}")

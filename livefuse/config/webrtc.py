@@ -26,6 +26,9 @@ class WebRtcConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ice_servers: tuple[IceServer, ...] = ()
     addresses: tuple[Address, ...] = ()
     announce_address: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-fA-F:.]*$")] = ""
+    canvas: Annotated[str, msgspec.Meta(pattern=r"^(source|[1-9]\d{1,4}x[1-9]\d{1,4})$")] = (
+        "1280x720"
+    )
     start_kbps: Kbps = 2500
     max_kbps: Kbps = 4000
     max_viewers: Positive = 16

@@ -117,17 +117,17 @@ class TappedIngest:
     """An ingest whose changes of state are told too."""
 
     def __init__(self, ingest: Ingest, tap: Tap, clock: Clock) -> None:
-        self._ingest = ingest
+        self.inner = ingest
         self._tap = tap
         self._clock = clock
 
     def run(self, sink: IngestSink) -> None:
         """Run, as `Ingest.run`."""
-        self._ingest.run(_TappedSink(sink, self._tap, self._clock))
+        self.inner.run(_TappedSink(sink, self._tap, self._clock))
 
     def stop(self) -> None:
         """Stop, as `Ingest.stop`."""
-        self._ingest.stop()
+        self.inner.stop()
 
 
 class _TappedSink:
