@@ -6,27 +6,33 @@ import { make, setText } from "/web/dom.js";
 import { createFace } from "/web/faces.js";
 import { createLook } from "/web/looks.js";
 import { createOperations } from "/web/operations.js";
-import { Patches } from "/web/patches.js";
+import { Patches, apply } from "/web/patches.js";
 import { say } from "/web/words.js";
 
 const ASK_AGAIN_MS = 1000;
+const SETTLED_MS = 300; // after a change: sliders have rested, and what takes longer is said
 
 /** Return the card: `element`, `onJob(id)`, `onFigures(figures)`. */
 export function createControls(page) {
-  const view = { job: null, token: null, asked: -Infinity, fields: [] };
+  // `token` is what the controls show, ahead of `held`, what the worker has said.
+  const view = { job: null, token: null, held: null, asked: -Infinity, fields: [] };
   const busy = make("p", { class: "quiet busy", role: "status", id: "controls-busy" });
   const element = make("section", { class: "card controls", id: "controls" });
 
   const patches = new Patches(
     (token, job) => {
-      if (job === view.job) view.token = token;
-      show();
+      if (job === view.job) hold(token);
     },
-    (error, place) => {
+    (error, place, job) => {
       page.tell(error, place);
-      show();
+      if (job === view.job) hold(view.held);
     },
   );
+
+  function hold(token) {
+    view.token = view.held = token;
+    show();
+  }
 
   function show() {
     if (view.token !== null) for (const field of view.fields) field(view.token);
@@ -36,9 +42,11 @@ export function createControls(page) {
 
   /** Send a patch; `place` is where a refusal is said. */
   async function change(patch, place) {
-    if (view.job === null) return;
+    if (view.job === null || view.token === null) return;
+    view.token = apply(view.token, patch);
     for (const old of element.querySelectorAll(".problem")) old.hidden = true;
-    setTimeout(show, 300); // what takes no longer needs no word
+    show();
+    setTimeout(show, SETTLED_MS);
     await patches.send(view.job, patch, place);
     show();
   }
@@ -52,16 +60,15 @@ export function createControls(page) {
     return page.state.catalogue.operations.map((one) => one.name).filter((name) => wanted.has(name));
   }
 
-  const shared = { view, catalogue: page.state.catalogue, change, complete, page, show };
+  const shared = { view, catalogue: page.state.catalogue, change, complete, page, hold };
   const parts = { face: createFace(shared), look: createLook(shared) };
   element.append(make("h2", {}, say("operations")), createOperations(shared, parts), busy);
   return {
     element,
     onJob: (job) => {
       view.job = job;
-      view.token = null; // it comes with the first figures
       view.asked = -Infinity;
-      show();
+      hold(null); // it comes with the first figures
     },
     onFigures: (figures) => {
       const token = figures.token;
@@ -72,8 +79,7 @@ export function createControls(page) {
       }
       // Somebody else may have changed it: the last frame's token is newer than what is shown here.
       if (view.token !== null && token.timestamp <= view.token.timestamp) return;
-      view.token = token;
-      show();
+      hold(token);
     },
   };
 
@@ -84,8 +90,7 @@ export function createControls(page) {
     const job = view.job;
     const token = await ask("GET", `/v1/jobs/${job}/token`).catch(() => null);
     if (job !== view.job || view.token !== null) return;
-    view.token = token;
-    show();
+    hold(token);
   }
 }
 

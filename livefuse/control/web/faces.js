@@ -61,7 +61,7 @@ async function renew(catalogue) {
   catalogue.faces = (await ask("GET", "/v1/catalogue")).faces;
 }
 
-function createUpload({ view, catalogue, page, show }, fill) {
+function createUpload({ view, catalogue, page, hold }, fill) {
   const place = createPlace();
   const file = make("input", { type: "file", id: "picture", accept: "image/png,image/jpeg,image/webp" });
   const who = make("input", { type: "text", id: "consent-who", autocomplete: "off" });
@@ -101,8 +101,7 @@ function createUpload({ view, catalogue, page, show }, fill) {
       await send("PUT", `/v1/jobs/${view.job}/source-face?${query}`, { body: picture, type: picture.type });
       await renew(catalogue);
       fill();
-      view.token = await ask("GET", `/v1/jobs/${view.job}/token`);
-      show();
+      hold(await ask("GET", `/v1/jobs/${view.job}/token`));
       form.reset();
       box.open = false;
     } catch (error) {

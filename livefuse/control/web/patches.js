@@ -39,12 +39,23 @@ export class Patches {
   }
 }
 
+const isTable = (one) => one !== null && typeof one === "object" && !Array.isArray(one);
+
 /** Return one merge patch (RFC 7396) that does what `first` and then `second` do. */
 function merge(first, second) {
   const merged = { ...first };
   for (const [key, value] of Object.entries(second)) {
-    const isTable = (one) => one !== null && typeof one === "object" && !Array.isArray(one);
     merged[key] = isTable(value) && isTable(merged[key]) ? merge(merged[key], value) : value;
   }
   return merged;
+}
+
+/** Return what `table` is after the merge patch `patch`. */
+export function apply(table, patch) {
+  const changed = { ...table };
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete changed[key];
+    else changed[key] = isTable(value) ? apply(isTable(changed[key]) ? changed[key] : {}, value) : value;
+  }
+  return changed;
 }
