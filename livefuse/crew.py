@@ -1,9 +1,9 @@
 """The threads of a job: who works, and who takes the place of one that hangs or has died.
 
-`look` is called about four times a second by one thread, the job's supervisor. It asks the
-watchdog (pure) and does what it says: what is broken is abandoned at once, counted, told once, and
-made anew after a moment that grows when it goes on breaking; too often, and the job fails with a
-sentence.
+`look` is called by one thread, the job's supervisor, about four times a second and as soon as there
+is something to do (`wait`). It asks the watchdog (pure) and does what it says: what is broken is
+abandoned at once, counted, told once, and made anew after a moment that grows when it goes on
+breaking; too often, and the job fails with a sentence.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from livefuse.telemetry import Telemetry
 
 _JOIN_S: Final = 2.0
+_LOOK_NS: Final = NS_PER_S // 5
 _AGAIN_NS: Final = NS_PER_S
 _MAX_AGAIN_NS: Final = 30 * NS_PER_S
 
@@ -52,7 +53,6 @@ class Crew:
         """`fail` is told, from any thread, what nothing can be done about."""
         self.restarts = Restarts(config.max_restarts_per_min)
         self.renewals: dict[str, Renewal] = {}
-        self._most = config.max_restarts_per_min
         self._job_id = job_id
         self._telemetry = telemetry
         self._clock = telemetry.clock
@@ -62,6 +62,7 @@ class Crew:
         self._threads: list[tuple[Pulse | None, threading.Thread]] = []
         self._due: dict[str, int] = {}
         self._away_ns = 0
+        self._has_news = threading.Event()
         self._log = get_logger("job")
 
     def spawn(self, name: str, run: Callable[[], None], pulse: Pulse | None = None) -> None:
@@ -70,6 +71,7 @@ class Crew:
         def die(error: LivefuseError) -> None:
             if pulse is not None and get_part(pulse.name) in self.renewals:
                 pulse.die(error)
+                self.wake()
             else:
                 self._fail(error)
 
@@ -81,6 +83,21 @@ class Crew:
         self._threads.append((pulse, start_stage(name, run, die, self._secrets)))
         if pulse is not None:
             self._watchdog.watch([pulse])
+
+    def wait(self, over: threading.Event) -> bool:
+        """Wait until it is time to look, at most a fifth of a second; return whether all is `over`.
+
+        Who sets that calls `wake`.
+        """
+        now_ns = self._clock.now_ns()
+        wait_ns = min((due_ns - now_ns for due_ns in self._due.values()), default=_LOOK_NS)
+        self._has_news.wait(min(max(wait_ns, 0), _LOOK_NS) / NS_PER_S)
+        self._has_news.clear()
+        return over.is_set()
+
+    def wake(self) -> None:
+        """Let `wait` return; from any thread."""
+        self._has_news.set()
 
     def look(self) -> None:
         """See who hangs or has died, and put something new in its place when that is due."""
@@ -95,8 +112,13 @@ class Crew:
         """Return what a part of the pipeline has been doing for more than a second, if any does."""
         return self._watchdog.find_slow_work("pipeline", self._clock.now_ns())
 
-    def renew(self, part: str, why: str, cause: LivefuseError | None = None) -> None:
-        """Abandon `part` now and make it anew soon; `why` is one word, `cause` tells more."""
+    def renew(
+        self, part: str, why: str, cause: LivefuseError | None = None, worked_ns: int = 0
+    ) -> None:
+        """Abandon `part` now and make it anew soon.
+
+        `why` is one word, `cause` tells more; `worked_ns` is how long it had been well before.
+        """
         renewal = self.renewals.get(part)
         if renewal is None or part in self._due:
             return
@@ -109,7 +131,7 @@ class Crew:
             self._due[part] = now_ns + self._away_ns
             return
         self._away_ns = 0
-        wait_ns = self.restarts.ask(part, why, now_ns)
+        wait_ns = self.restarts.ask(part, why, now_ns, worked_ns)
         if wait_ns is None:
             self._fail(self._explain_end(part, why, cause))
             return
@@ -147,9 +169,9 @@ class Crew:
         elif verdict.kind == "hung":
             self._telemetry.count("abandoned_threads")
             error = JobError(f"{verdict.work} did not come back for {took_ms} ms")
-            self.renew(part, "hung", error)
+            self.renew(part, "hung", error, verdict.worked_ns)
         else:
-            self.renew(part, "died", verdict.error)
+            self.renew(part, "died", verdict.error, verdict.worked_ns)
 
     def _renew(self, part: str) -> None:
         """Make `part` anew; when that fails, try again as if it had died."""
@@ -163,7 +185,7 @@ class Crew:
     def _explain_end(self, part: str, why: str, cause: LivefuseError | None) -> LivefuseError:
         reason = f", last: {redact_text(cause.message, self._secrets)}" if cause else ""
         return JobError(
-            f"the {part} stage had to be made anew more than {self._most} times "
+            f"the {part} stage had to be made anew more than {self.restarts.get_most(part)} times "
             f"within a minute ({why}{reason})",
             hint="see the log; log.level = debug says more",
         )

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 JobState = Literal["connecting", "running", "stopping", "stopped", "failed"]
 _JOIN_S, _FINISH_S = 2.0, 60.0  # a stop is short; a file that is to be whole gets its time
-_LOOK_S = 0.2
 
 
 class Job:
@@ -197,7 +196,7 @@ class Job:
             media = self._entrance.media
             if media is not None and self._is_wanted():
                 self._open(media)
-                while not self._over.wait(_LOOK_S):
+                while not self._crew.wait(self._over):
                     self._look()
         except LivefuseError as error:
             self._fail(error)
@@ -294,6 +293,7 @@ class Job:
     def _wake_supervisor(self) -> None:
         self._entrance.has_media.set()
         self._over.set()
+        self._crew.wake()
 
     def _request_keyframe(self) -> None:
         if self._entrance.stages is not None:

@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from livefuse.telemetry import Telemetry
     from livefuse.watchdog import Pulse
 
-# So many frames in a row, or for so long, come with an older stamp: then the line is moved.
-_MAX_BEHIND: Final = 15
-_MAX_BEHIND_NS: Final = NS_PER_S // 2
+# For so long frames may come with an older stamp than what was shown: then the line is moved. An
+# ingest's own line is back in real time before that (ingest/pace.py). Those that come twice as fast
+# as they were taken catch up by themselves.
+_MAX_BEHIND_NS: Final = NS_PER_S
+_MAX_BEHIND: Final = TIME_BASE_HZ
+_FRAMES_TOGETHER: Final = 3
 _COVERS: Final[dict[str, Callable[[Frame], None]]] = {"blur": cover_frame, "slate": draw_slate}
 
 
@@ -66,6 +69,10 @@ class PictureHold:
         if self.is_holding:
             due_ns = self._repeated_ns + self._every_ns
         return max(due_ns - now_ns, 0)
+
+    def count_ticks_since(self, now_ns: int) -> int:
+        """Return the time since a picture was shown, new or again, in 1/90000 s."""
+        return (now_ns - self._repeated_ns) * TIME_BASE_HZ // NS_PER_S
 
     def repeat(self, now_ns: int) -> Frame | None:
         """Return the picture to show at `now_ns`, stamped with the time that has passed."""
@@ -127,7 +134,11 @@ class PictureOut:
         """The stamp of the last picture shown, held ones too."""
         self.shift = 0
         """How far pictures are moved, since their source goes on where it had stopped."""
-        self._behind = self._behind_ns = 0
+        self.when_shown: Callable[[], None] = _do_nothing
+        """Called after each picture, held ones too, from the encode thread."""
+        self._behind_ns: int | None = None  # since when frames come with older stamps
+        self._behind_pts = self._late_ns = 0
+        self._together_ns = max(NS_PER_S, round(_FRAMES_TOGETHER * frame_ms * NS_PER_MS))
 
     @property
     def is_holding(self) -> bool:
@@ -187,6 +198,7 @@ class PictureOut:
             self._show_new(frame, pool)
         else:
             pool.release(frame)
+        self.when_shown()
         if pulse is not None:
             pulse.end()
 
@@ -217,22 +229,36 @@ class PictureOut:
 
         A source that goes on where it stopped, as if no time had passed, moves the line instead.
         """
+        now_ns = self._clock.now_ns()
+        if self.shift and self._is_found_again(frame, now_ns):
+            self.shift = 0
         frame.pts += self.shift
         if frame.pts > self.last_pts:
-            self._behind = 0
+            self._behind_ns = None
             return False
-        now_ns = self._clock.now_ns()
-        if not self._behind:
-            self._behind_ns = now_ns
-        self._behind += 1
-        if self._behind <= _MAX_BEHIND and now_ns - self._behind_ns < _MAX_BEHIND_NS:
+        if self._behind_ns is None or now_ns - self._late_ns > self._together_ns:
+            self._behind_ns, self._behind_pts = now_ns, frame.pts  # one says nothing of the next
+        self._late_ns = now_ns
+        is_over = now_ns - self._behind_ns >= _MAX_BEHIND_NS
+        if is_over and frame.pts - self._behind_pts >= 2 * _MAX_BEHIND:
+            self._behind_ns, self._behind_pts, is_over = now_ns, frame.pts, False
+        if not is_over:
             self._telemetry.count("dropped_behind_hold")
             self._telemetry.journal.note_drop(frame, "behind_hold")
             return True
         moved = self.last_pts + TIME_BASE_HZ // 30 - frame.pts
         self.shift, frame.pts = self.shift + moved, frame.pts + moved
-        self._behind = 0
+        self._behind_ns = None
         return False
+
+    def _is_found_again(self, frame: Frame, now_ns: int) -> bool:
+        """Say whether `frame` fits the time that passed better as it is than moved.
+
+        So it is once the source's line, which had stood still, has been brought back to real time.
+        """
+        passed = self._hold.count_ticks_since(now_ns)
+        ahead = frame.pts - self.last_pts
+        return ahead > 0 and abs(ahead - passed) < abs(ahead + self.shift - passed)
 
     def _show(self, frame: Frame, *, needs_mark: bool = True, is_held: bool = False) -> None:
         """Mark after all else, before anything leaves; then encode for everybody."""
@@ -259,3 +285,7 @@ class PictureOut:
         if self._owner != threading.get_ident():
             self._telemetry.count("refused_late_frames")
             raise RingClosed
+
+
+def _do_nothing() -> None:
+    """Nobody wants to know."""

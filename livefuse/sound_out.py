@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from livefuse.telemetry import Telemetry
     from livefuse.watchdog import Pulse
 
-_LOOK_EVERY_NS: Final = 100 * NS_PER_MS
 _SMOOTHING: Final = 1 / 16
 
 
@@ -39,7 +38,11 @@ class PictureLine(Protocol):
 
 
 class SoundOut:
-    """One job's sound. `run` has a thread of its own; `renew` gives its work to another."""
+    """One job's sound. `run` has a thread of its own; `renew` gives its work to another.
+
+    Silence comes from the pictures' thread (`follow`), so it also comes while the sound's own hangs
+    or is being made anew.
+    """
 
     def __init__(
         self, track: AudioTrack, fanout: FanOut, telemetry: Telemetry, config: Config
@@ -76,13 +79,10 @@ class SoundOut:
             "ahead_ms": round(picture_ms - self.delay_ms, 1),
         }
 
-    def run(
-        self, sound: Ring[Packet], *, pictures: PictureLine | None, pulse: Pulse | None = None
-    ) -> None:
+    def run(self, sound: Ring[Packet], *, pulse: Pulse | None = None) -> None:
         """Relay or transcode until the end; it never waits for pictures.
 
-        Where sound stays behind `pictures` silence fills the time; None: never. `pulse` is told
-        when there is work.
+        `pulse` is told when there is work.
 
         Raises:
             RingClosed: another thread has taken over.
@@ -91,20 +91,28 @@ class SoundOut:
         track = self._track
         try:
             while True:
-                packet = sound.take() if pictures is None else sound.take_within(_LOOK_EVERY_NS)
-                if packet is not None:
-                    if pulse is not None:
-                        pulse.begin()
-                    self._take(track, packet)
-                    if pulse is not None:
-                        pulse.end()
-                if pictures is not None and pictures.last_pts >= 0:
-                    self._follow(pictures)
+                packet = sound.take()
+                if pulse is not None:
+                    pulse.begin()
+                self._take(track, packet)
+                if pulse is not None:
+                    pulse.end()
         except RingClosed:
             self._send(track.flush())
         finally:
             if track.errors:
                 self._telemetry.count("audio_errors", track.errors)
+
+    def follow(self, pictures: PictureLine) -> None:
+        """Let silence fill the time where sound stays behind `pictures`.
+
+        From the thread that shows them, after each; what is missing comes in small pieces.
+        """
+        if pictures.last_pts < 0:
+            return
+        with self._lock:
+            self._shift = pictures.shift
+            self._pass_on(self._line.follow(pictures.last_pts), "silent_packets")
 
     def _take(self, track: AudioTrack, packet: Packet) -> None:
         if track.source_codec == "opus":
@@ -129,12 +137,6 @@ class SoundOut:
             self._check_turn()
             moved_by = self._shift + self._offset
         self._fanout.relay(replace(packet, pts=packet.pts + moved_by, dts=packet.dts + moved_by))
-
-    def _follow(self, pictures: PictureLine) -> None:
-        with self._lock:
-            self._check_turn()
-            self._shift = pictures.shift
-            self._pass_on(self._line.follow(pictures.last_pts), "silent_packets")
 
     def _pass_on(self, packets: list[Packet], counter: str = "") -> None:
         for packet in packets:

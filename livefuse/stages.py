@@ -72,8 +72,8 @@ class Stages:
             video=encoder.info, audio=track.info if track is not None else None
         )
         parts = count_parts(config)
-        # One frame for each place in the two rings, two for each part of the pipeline (at work,
-        # waiting for the next), one each for decoder and encoder, one that is held, one to spare.
+        # One for each place in the two rings, two for each part of the pipeline (at work, waiting
+        # for the next), one each for decoder and encoder, one that is held, one to spare.
         self._pool = FramePool(media.width, media.height, 2 * config.ring.capacity + 2 * parts + 3)
         self._arrived = self._create_ring("pipeline_busy")
         self._treated = self._create_ring("encoder_busy")
@@ -84,6 +84,8 @@ class Stages:
             condition=self._clock.create_condition(),
         )
         self._may_hold = mode == "live" and media.is_live
+        if self._may_hold and (sound_out := self._sound_out) is not None:
+            self.pictures.when_shown = partial(sound_out.follow, self.pictures)
         self._has_ended = False
         self._treatment: Treatment | None = None
         self._token: TokenCell | None = None
@@ -267,14 +269,12 @@ class Stages:
 
     def describe_sound(self) -> dict[str, Any]:
         """Return what status shows of the sound, nothing when there is none. Any thread."""
-        if self._sound_out is None:
-            return {}
-        return self._sound_out.describe(self._telemetry.latency.recent().p50_ms)
+        picture_ms = self._telemetry.latency.recent().p50_ms
+        return self._sound_out.describe(picture_ms) if self._sound_out is not None else {}
 
     def _run_sound(self, pulse: Pulse) -> None:
         if self._sound_out is not None:
-            pictures = self.pictures if self._may_hold else None
-            self._sound_out.run(self._sound, pictures=pictures, pulse=pulse)
+            self._sound_out.run(self._sound, pulse=pulse)
 
     def _create_pulse(self, name: str) -> Pulse:
         limit_ns = self._config.watchdog.encode_limit_ms * NS_PER_MS

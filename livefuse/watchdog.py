@@ -2,8 +2,8 @@
 
 Each loop of a job has a pulse and says when it begins and ends a piece of work; waiting for input
 is no work. One thread looks at all of them, about four times a second. How often something is made
-anew within a minute is counted here too, so that a fault which comes back at once ends a job
-instead of keeping it busy.
+anew is counted here too, so that a fault which comes back at once ends a job instead of keeping it
+busy.
 """
 
 from __future__ import annotations
@@ -27,6 +27,16 @@ _LATE_NS: Final = NS_PER_S // 2
 _FIRST_WORK_FACTOR: Final = 10
 _MINUTE_NS: Final = 60 * NS_PER_S
 _FIRST_WAIT_NS: Final = NS_PER_S // 2
+_WELL_NS: Final = 5 * NS_PER_S
+"""Who has worked that long is well again: what breaks next is another fault."""
+_QUICK: Final = frozenset({"encode", "audio"})
+# They are made anew in a moment, and while they are away nothing goes out: no picture may be missed
+# for a second and a half because of a wait.
+_QUICK_WAIT_NS: Final = NS_PER_S // 20
+_MAX_QUICK_WAIT_NS: Final = NS_PER_S * 2 // 5
+QUICK_TRIES: Final = 4
+"""That many times as often as others they may be made anew: what cannot be had for a few seconds
+ends no job."""
 
 
 class Work(NamedTuple):
@@ -40,7 +50,7 @@ class Verdict(NamedTuple):
     """What was found of the loop `name`.
 
     `slow`: it works for longer than a second, said once for each piece of work. `hung`: for longer
-    than its limit. `died`: it ended by `error`.
+    than its limit. `died`: it ended by `error`. `worked_ns` is how long it had worked well by then.
     """
 
     name: str
@@ -48,6 +58,7 @@ class Verdict(NamedTuple):
     work: str = ""
     age_ns: int = 0
     error: LivefuseError | None = None
+    worked_ns: int = 0
 
 
 class Pulse:
@@ -63,6 +74,8 @@ class Pulse:
         self.work: Work | None = None
         self.error: LivefuseError | None = None
         self.has_worked = False
+        self.first_ns: int | None = None  # when its first piece of work was done
+        self.last_ns = 0
         self.is_left_behind = False  # its thread hangs and is waited for no more
         self._clock = clock
 
@@ -76,6 +89,14 @@ class Pulse:
         """Wait for the next."""
         if self.work is not None:
             self.work, self.has_worked = None, True
+            self.last_ns = self._clock.now_ns()
+            if self.first_ns is None:
+                self.first_ns = self.last_ns
+
+    @property
+    def worked_ns(self) -> int:
+        """For how long it has worked, from the first piece of work done to the last."""
+        return self.last_ns - self.first_ns if self.first_ns is not None else 0
 
     def die(self, error: LivefuseError) -> None:
         """Tell what the loop has died of."""
@@ -123,7 +144,7 @@ class Watchdog:
 
     def _judge(self, pulse: Pulse, now_ns: int, late_ns: int) -> Verdict | None:
         if pulse.error is not None:
-            return Verdict(pulse.name, "died", error=pulse.error)
+            return Verdict(pulse.name, "died", error=pulse.error, worked_ns=pulse.worked_ns)
         work = pulse.work
         if work is None:
             return None
@@ -137,7 +158,7 @@ class Watchdog:
             return None
         if age_ns > pulse.limit_ns * (1 if pulse.has_worked else _FIRST_WORK_FACTOR):
             pulse.is_left_behind = True
-            return Verdict(pulse.name, "hung", work.name, age_ns)
+            return Verdict(pulse.name, "hung", work.name, age_ns, worked_ns=pulse.worked_ns)
         if age_ns > SLOW_NS and self._told.get(pulse.name) != work.since_ns:
             self._told[pulse.name] = work.since_ns
             return Verdict(pulse.name, "slow", work.name, age_ns)
@@ -150,23 +171,33 @@ class Restarts:
     def __init__(self, most_per_min: int) -> None:
         self._most = most_per_min
         self._times: defaultdict[str, deque[tuple[int, str]]] = defaultdict(deque)
+        self._tries: Counter[str] = Counter()  # since it worked well for the last time
         self._counts: Counter[str] = Counter()
 
-    def ask(self, part: str, why: str, now_ns: int) -> int | None:
+    def ask(self, part: str, why: str, now_ns: int, worked_ns: int = 0) -> int | None:
         """Count one more, and return how long to wait before it (ns); None: it is too often.
 
-        The first within a minute is due at once, the next after half a second, then twice as long
-        each time.
+        The first is due at once, the next after half a second, then twice as long each time;
+        encoder and sound wait less. It starts afresh after a minute without any, and for a part
+        that has worked well for five seconds in between (`worked_ns`).
         """
-        times = self._times[part]
+        times, is_quick = self._times[part], part in _QUICK
         while times and now_ns - times[0][0] > _MINUTE_NS:
             times.popleft()
-        if len(times) >= self._most:
+        tries = 0 if worked_ns >= _WELL_NS else min(self._tries[part], len(times))
+        if tries >= self.get_most(part):
             return None
-        wait_ns = _FIRST_WAIT_NS << (len(times) - 1) if times else 0
+        self._tries[part] = tries + 1
         times.append((now_ns, why))
         self._counts[f"{part}_{why}"] += 1
-        return wait_ns
+        if not tries:
+            return 0
+        wait_ns = (_QUICK_WAIT_NS if is_quick else _FIRST_WAIT_NS) << (tries - 1)
+        return min(wait_ns, _MAX_QUICK_WAIT_NS) if is_quick else wait_ns
+
+    def get_most(self, part: str) -> int:
+        """Return how often `part` may be made anew within a minute without working well."""
+        return self._most * (QUICK_TRIES if part in _QUICK else 1)
 
     def count_recent(self, part: str, now_ns: int, why: str = "") -> int:
         """Return how often `part` was made anew within the last minute, because of `why` alone."""

@@ -19,6 +19,12 @@ _MAX_HOLE: Final = 2 * TIME_BASE_HZ
 """A longer one at once is a stream that was away, or a clock that was set; not packets lost."""
 
 _MAX_JUMP: Final = 10 * TIME_BASE_HZ
+# What is missing is made up for this much faster than time passes, in pieces that no output's queue
+# is too short for.
+_CATCH_UP: Final = 4
+_MAX_PIECE: Final = TIME_BASE_HZ // 2
+# Silence stays this far behind the pictures: sound that comes back may come after its picture.
+_MARGIN: Final = TIME_BASE_HZ // 4
 # A source whose sound stays this far behind its pictures is waited for longer than was asked.
 _MAX_PATIENCE: Final = 4 * TIME_BASE_HZ
 _LATE_IN_A_ROW: Final = 50
@@ -37,6 +43,7 @@ class SoundLine:
         self._unit = silence.duration if silence is not None else 0
         self._patience = patience
         self._is_silent = False
+        self._picture: int | None = None
         self._end: int | None = None  # where the sound that was sent ends
         self._late_in_a_row = 0
         self.late_packets = self.silent_packets = 0
@@ -55,16 +62,24 @@ class SoundLine:
         return [*filled, packet]
 
     def follow(self, picture: int) -> list[Packet]:
-        """Return the silence that is due when pictures have come as far as `picture`."""
+        """Return the silence that is due when pictures have come as far as `picture`.
+
+        It comes in pieces, each up to four times as long as the step of the pictures.
+        """
+        step = picture - self._picture if self._picture is not None else _MAX_PIECE
+        self._picture = picture
         if self._end is None:
             self._end = picture  # announced, and not heard of yet
         ahead = picture - self._end
         if ahead > _MAX_JUMP:
             self._end, ahead = picture - self._patience, self._patience
-        if self._silence is None or ahead < (self._unit if self._is_silent else self._patience):
+        margin = min(_MARGIN, self._patience // 2)
+        least = margin + self._unit if self._is_silent else self._patience
+        if self._silence is None or ahead < least:
             return []
         self._is_silent = True
-        return self._fill(ahead // self._unit)
+        piece = min(max(_CATCH_UP * step, self._unit), _MAX_PIECE)
+        return self._fill(min(ahead - margin, piece) // self._unit)
 
     def _note_late(self) -> None:
         """Sound that goes on and is always late is not away: silence must not take its place."""

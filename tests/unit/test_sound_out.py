@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -48,7 +49,7 @@ class Outputs(FanOut):
 class Run:
     """A `SoundOut` in a thread, relaying AAC."""
 
-    def __init__(self, pictures):
+    def __init__(self):
         self.clock = ManualClock()
         self.telemetry = Telemetry(self.clock)
         self.outputs = Outputs()
@@ -56,13 +57,25 @@ class Run:
         config = Config()
         self.out = SoundOut(AudioTrack(info, config.audio), self.outputs, self.telemetry, config)
         self.ring: Ring[Packet] = Ring(256)
-        self.thread = threading.Thread(
-            target=self.out.run, args=(self.ring,), kwargs={"pictures": pictures}, daemon=True
-        )
+        self.thread = threading.Thread(target=self.out.run, args=(self.ring,), daemon=True)
+        self.pictures = Pictures()
 
     def give(self, packets):
         for packet in packets:
             self.ring.put(packet)
+
+    def show(self, until, *, step=3000):
+        """Let pictures come as far as `until`; return the most that came out at once."""
+        most = 0
+        while self.pictures.last_pts < until:
+            self.pictures.last_pts = min(self.pictures.last_pts + step, until)
+            before = len(self.outputs.packets)
+            self.out.follow(self.pictures)
+            most = max(most, len(self.outputs.packets) - before)
+        return most
+
+    def count(self, name):
+        return self.telemetry.counts().get(name, 0)
 
     def finish(self):
         if not self.thread.ident:
@@ -74,7 +87,7 @@ class Run:
 
 def test_aac_with_lost_packets_lasts_as_long_as_it_should():
     """(C53) Relayed, not decoded: silence of the same codec takes the place of what is missing."""
-    run = Run(None)
+    run = Run()
     run.give(packet for n, packet in enumerate(run.packets) if not 20 <= n < 40)
     run.finish()
     assert len(run.outputs.packets) == len(run.packets)
@@ -87,40 +100,69 @@ def test_aac_with_lost_packets_lasts_as_long_as_it_should():
 
 def test_it_goes_where_the_pictures_go():
     """A source that goes on where it had stopped: both are moved by the same time."""
-    pictures = Pictures()
-    run = Run(pictures)
+    run = Run()
     run.thread.start()
     run.give(run.packets[:10])
     wait_for(lambda: len(run.outputs.packets) == 10)
     end = run.outputs.stamps[-1] + UNIT
-    pictures.last_pts = end + 6 * 90_000  # held meanwhile
-    wait_for(lambda: run.telemetry.counts().get("silent_packets", 0) > 200)
-    pictures.shift = 6 * 90_000
-    threading.Event().wait(0.15)
+    run.show(end + 6 * 90_000, step=18_000)  # held meanwhile
+    assert run.count("silent_packets") > 200
+    run.pictures.shift = 6 * 90_000
+    run.out.follow(run.pictures)
     run.give(run.packets[10:20])
     run.finish()
-    moved = [packet.pts + pictures.shift for packet in run.packets[10:20]]
+    moved = [packet.pts + run.pictures.shift for packet in run.packets[10:20]]
     assert run.outputs.stamps[-10:] == moved
-    assert "audio_behind_silence" not in run.telemetry.counts()
+    assert not run.count("audio_behind_silence")
 
 
 def test_silence_fills_for_sound_alone_that_is_away():
-    pictures = Pictures()
-    run = Run(pictures)
+    run = Run()
     run.thread.start()
     run.give(run.packets[:10])
     wait_for(lambda: len(run.outputs.packets) == 10)
-    pictures.last_pts = 90_000
-    threading.Event().wait(0.15)
+    run.show(90_000)
     assert len(run.outputs.packets) == 10, "a short absence is none"
-    pictures.last_pts = 4 * 90_000
-    wait_for(lambda: run.outputs.stamps[-1] > 4 * 90_000 - 2 * UNIT)
+    assert run.show(4 * 90_000) <= 6
+    assert run.outputs.stamps[-1] > 4 * 90_000 - 22_500 - 2 * UNIT
+    run.finish()
+
+
+@pytest.mark.parametrize("step", [3000, 18_000])
+def test_silence_comes_in_small_pieces_while_sound_is_made_anew(step):
+    """(C53) Nobody takes sound: it comes from the pictures' thread, less than a queue holds."""
+    run = Run()
+    run.pictures.last_pts = 0
+    most = run.show(10 * 90_000, step=step)
+    assert most <= 40
+    assert run.outputs.stamps[-1] > 10 * 90_000 - 22_500 - 2 * UNIT
+    assert all(b - a == UNIT for a, b in itertools.pairwise(run.outputs.stamps))
+
+
+def test_what_is_missing_after_a_gap_of_the_pictures_is_made_up_for_bit_by_bit():
+    """The encoder was away for five seconds: no 230 packets at once."""
+    run = Run()
+    run.show(3000)
+    assert run.show(5 * 90_000, step=5 * 90_000) <= 24
+    assert run.show(8 * 90_000) <= 7
+    assert run.outputs.stamps[-1] > 8 * 90_000 - 22_500 - 2 * UNIT
+
+
+def test_a_sound_that_hangs_holds_no_silence_up(monkeypatch):
+    run = Run()
+    released = threading.Event()
+    monkeypatch.setattr(AudioTrack, "process", lambda *_: released.wait(20) and [])
+    run.thread.start()
+    run.give(run.packets[:1])
+    run.show(3 * 90_000)
+    assert run.outputs.stamps[-1] > 2 * 90_000
+    released.set()
     run.finish()
 
 
 def test_its_delay_is_told():
     """(C51) How long sound takes, and how far ahead of its picture it is therefore."""
-    run = Run(None)
+    run = Run()
     run.clock.advance(7 * NS_PER_MS)
     run.give(replace(packet, arrival_ns=3 * NS_PER_MS) for packet in run.packets)
     run.finish()

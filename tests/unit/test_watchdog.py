@@ -125,15 +125,58 @@ def test_the_first_is_due_at_once_and_the_others_wait_longer_each_time():
     assert restarts.ask("pipeline", "hung", 61 * NS_PER_S) == 0
 
 
+@pytest.mark.parametrize("part", ["encode", "audio"])
+def test_what_is_made_anew_in_a_moment_is_not_waited_for_long(part):
+    """Five failures in a row: no picture is missed for a second and a half."""
+    restarts, now_ns = Restarts(5), 0
+    waits = []
+    while (wait_ns := restarts.ask(part, "died", now_ns)) is not None:
+        waits.append(wait_ns / NS_PER_MS)
+        now_ns += wait_ns
+    assert waits[:6] == [0, 50, 100, 200, 400, 400]
+    assert sum(waits[:5]) < 1000
+    assert len(waits) == restarts.get_most(part) == 20, "it ends"
+    assert 5000 < sum(waits) < 10_000, "what cannot be had for some seconds ends no job"
+
+
+def test_a_part_that_has_worked_well_starts_afresh():
+    restarts = Restarts(5)
+    for at_s in range(5):
+        restarts.ask("pipeline", "died", at_s * NS_PER_S, worked_ns=NS_PER_S)
+    assert restarts.ask("pipeline", "died", 6 * NS_PER_S, worked_ns=4 * NS_PER_S) is None
+    for at_s in range(10, 100, 6):
+        assert restarts.ask("pipeline", "died", at_s * NS_PER_S, worked_ns=5 * NS_PER_S) == 0
+    assert restarts.ask("pipeline", "died", 100 * NS_PER_S) == NS_PER_S // 2
+
+
+def test_how_long_a_loop_has_worked_does_not_count_what_it_hangs_in():
+    clock, watchdog = ManualClock(), Watchdog()
+    pulse = Pulse("pipeline", clock, NS_PER_S)
+    watchdog.watch([pulse])
+    clock.advance(20 * NS_PER_S)
+    assert pulse.worked_ns == 0
+    for _ in range(8):
+        pulse.begin()
+        pulse.end()
+        clock.advance(NS_PER_S)
+    pulse.begin()
+    verdicts = []
+    for _ in range(10):
+        verdicts += watchdog.look(clock.now_ns())
+        clock.advance(NS_PER_S // 4)
+    assert verdicts[-1].kind == "hung"
+    assert verdicts[-1].worked_ns == 7 * NS_PER_S
+
+
 @given(
     st.lists(st.integers(0, 20_000), min_size=1, max_size=60),
     st.integers(0, 6),
 )
 def test_never_more_than_allowed_within_a_minute(gaps_ms, most):
-    restarts, now_ns, times = Restarts(most), 0, []
+    restarts, now_ns, times = Restarts(most), 0, list[int]()
     for gap_ms in gaps_ms:
         now_ns += gap_ms * NS_PER_MS
-        if restarts.ask("audio", "died", now_ns) is not None:
+        if restarts.ask("pipeline", "died", now_ns) is not None:
             times.append(now_ns)
     for at_ns in times:
         assert sum(at_ns <= t <= at_ns + 60 * NS_PER_S for t in times) <= most
