@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from livefuse.errors import ConfigError
+from livefuse.errors import ConfigError, ModelError
 from livefuse.face import Box, Face, Track
 from livefuse.frame import create_frame
 from livefuse.pipeline.analysis.facemesh import (
@@ -202,7 +202,12 @@ class AlignStep:
         x, y = x - kept.centre[0], y - kept.centre[1]
         if max(abs(x), abs(y)) > _JUMP * crop.side:
             crop = crop._replace(x=crop.x + x, y=crop.y + y)
-        mesh, score = self._mesh.find(frame, crop)
+        try:
+            mesh, score = self._mesh.find(frame, crop)
+        except ModelError:
+            # A crop that has fallen behind a quick face may show what this network fails on
+            # (attention that points out of the crop); it would do so again in the next frame.
+            return None
         if score < _KEEP_SCORE or not is_agreed(mesh, track):
             return None
         return _Found(mesh, score, crop)

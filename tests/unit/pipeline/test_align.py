@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from livefuse.config import AlignConfig, Config, Rung
-from livefuse.errors import ConfigError
+from livefuse.errors import ConfigError, ModelError
 from livefuse.face import Box, Face
 from livefuse.frame import create_frame
 from livefuse.pipeline.analysis.align import AlignStep, is_agreed
@@ -393,3 +393,35 @@ def test_a_head_on_its_side_has_a_mesh_too(seen, turns):
     found, score = mesh.find(turned, crop)
     assert score > 0.9
     assert measure_width(found) == pytest.approx(measure_width(face.mesh), rel=0.06)
+
+
+def test_a_crop_that_the_network_fails_on_is_given_up_for_the_faces_box(seen, step, monkeypatch):
+    """The attention network refuses some pictures; a quick face leaves such a crop behind."""
+    frame, face = seen
+    assert align(step, frame, face.track).mesh is not None
+    find, crops = FaceMesh.find, []
+
+    def refuse(mesh, frame, crop):
+        crops.append(crop)
+        if len(crops) == 1 or crop == crops[0]:
+            raise ModelError("invalid index found")
+        return find(mesh, frame, crop)
+
+    monkeypatch.setattr(FaceMesh, "find", refuse)
+    assert align(step, frame, face.track).mesh is not None
+    assert crops[1] == create_crop_by_box(face.track.box, face.track.roll_rad)
+    crops.clear()
+    align(step, frame, face.track)
+    assert len(crops) == 3, "it was refused again, and looked for twice"
+
+
+def test_a_network_that_fails_everywhere_fails_the_step(seen, step, monkeypatch):
+    frame, face = seen
+    align(step, frame, face.track)
+
+    def fail(_mesh, _frame, _crop):
+        raise ModelError("no device")
+
+    monkeypatch.setattr(FaceMesh, "find", fail)
+    with pytest.raises(ModelError, match="no device"):
+        align(step, frame, face.track)
