@@ -24,6 +24,6 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute
     if name != "job_manager":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # By name: the folders below import this one, and nothing below may lead up to control.
-    manager = import_module("livefuse.control.jobs").create_default_manager()
+    manager = import_module("livefuse.control.programs").create_default_manager()
     globals()[name] = manager
     return manager

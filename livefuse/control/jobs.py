@@ -42,10 +42,15 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class JobManager:
-    """Safe from any thread. Submitting and starting read model files: not for an event loop."""
+    """Safe from any thread. Submitting and starting read model files: not for an event loop.
 
-    def __init__(self, worker: Worker) -> None:
+    With `outlives_script` the process goes on, once its script has come to the end, until the jobs
+    that `start_job` started are over.
+    """
+
+    def __init__(self, worker: Worker, *, outlives_script: bool = False) -> None:
         self.worker = worker
+        self._outlives_script = outlives_script
         self._jobs: dict[str, ManagedJob] = {}
         self._is_closed = False
         self._lock = threading.Lock()
@@ -82,6 +87,9 @@ class JobManager:
             LivefuseError: it could not start.
         """
         job = self.start(job_id)
+        if self._outlives_script:
+            # All other threads are daemons: without this one the last line would end the stream.
+            threading.Thread(target=job.wait, name="livefuse-script").start()
         if timeout_s != 0:
             job.wait_started(timeout_s)
 
@@ -281,12 +289,3 @@ class JobManager:
     def _check_open(self) -> None:
         if self._is_closed:
             raise JobCapacityError("livefuse is ending", hint="start it again")
-
-
-def create_default_manager() -> JobManager:
-    """Return a manager with a worker of its own and the default configuration."""
-    from livefuse.clock import SystemClock  # noqa: PLC0415 - only for use from Python
-    from livefuse.config import load_config  # noqa: PLC0415 - only for use from Python
-    from livefuse.workers.local import Worker  # noqa: PLC0415 - loads onnxruntime
-
-    return JobManager(Worker(load_config(), SystemClock()))
