@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,22 @@ RUN_ELSEWHERE = {
         "tests/e2e/test_cli.py",
         "test_bad_input_ends_in_one_line_and_leaves_nothing",
     ),
+    "livefuse run --from whip: --to rtmp://live.example/app/key": (
+        "tests/e2e/test_readme.py",
+        "test_what_is_asked_with_curl",
+    ),
+    "livefuse record --from rtsp://user:password@camera/stream cam.mkv": (
+        "tests/wire/test_record.py",
+        "test_rtsp_through_a_restart_of_the_server",
+    ),
+    "livefuse replay cam.mkv --report decisions.json": (
+        "tests/e2e/test_replay.py",
+        "test_two_processes_write_the_same_report",
+    ),
+    "livefuse run --from replay:cam.mkv --to rtmp://live.example/app/key": (
+        "tests/e2e/test_replay.py",
+        "test_in_real_time_it_is_a_live_source",
+    ),
     "livefuse doctor": ("tests/e2e/test_cli.py", "test_the_doctor_tells_ok_warning_and_problem"),
     "livefuse cameras": ("tests/e2e/test_cli.py", "test_looking_commands"),
     "livefuse models verify": ("tests/e2e/test_cli.py", "test_looking_commands"),
@@ -55,6 +72,15 @@ RUN_HERE = {
     "livefuse run --from clip.mp4 --to robot.mp4 --source-face avatar:robot": "robot.mp4",
     "livefuse run --from clip.mp4 --to look.mp4 --look natural --param smile=0.3": "look.mp4",
 }
+# What the API answers, of a job that waits for its camera.
+RUN_WITH_CURL = {
+    'curl -H "Authorization: Bearer $KEY" http://127.0.0.1:8090/v1/jobs': '"id":"main"',
+    'curl -X PATCH -H "Authorization: Bearer $KEY" '
+    '-H "Content-Type: application/merge-patch+json" '
+    """-d '{"parameters": {"blend_ratio": 1}}' http://127.0.0.1:8090/v1/jobs/main/token""": (
+        '"blend_ratio":1.0'
+    ),
+}
 # One after the other, in one folder.
 RUN_IN_TURN = (
     'livefuse faces enroll portrait.png --name anna --consent "Anna Berger, my live streams, 1y"',
@@ -70,12 +96,14 @@ def list_commands():
 
 
 def test_every_command_is_run_somewhere():
-    assert set(list_commands()) == {*RUN_ELSEWHERE, *RUN_HERE, *RUN_IN_TURN}
+    assert set(list_commands()) == {*RUN_ELSEWHERE, *RUN_HERE, *RUN_WITH_CURL, *RUN_IN_TURN}
     for path, name in RUN_ELSEWHERE.values():
         assert f"def {name}(" in read_text(ROOT / path)
 
 
-@pytest.mark.parametrize("command", [c for c in list_commands() if "scripts/test" not in c])
+@pytest.mark.parametrize(
+    "command", [c for c in list_commands() if not c.startswith(("scripts/test", "curl"))]
+)
 def test_every_command_can_be_parsed(command):
     program, *tokens = shlex.split(command)
     if program == "scripts/demo":
@@ -106,6 +134,40 @@ def test_a_command_does_what_is_said(command, short_clip, tmp_path):
     done = type_command(command, tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / RUN_HERE[command]).stat().st_size > 10_000
+
+
+def test_what_is_asked_with_curl(tmp_path):
+    """Each line as it stands, $KEY from the address that is printed; the port is another."""
+    arguments = ["run", "--from", "whip:", "--to", "rtmp://127.0.0.1:9/app/key"]
+    command = [sys.executable, "-m", "livefuse", *arguments, "--set", "http.port=0"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(tmp_path)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            found = None
+            while found is None:
+                line = process.stdout.readline()
+                assert line, process.stderr.read()
+                found = re.search(r"(http://127\.0\.0\.1:\d+)/\?key=(\S+)", line)
+            for line, answer in RUN_WITH_CURL.items():
+                done = subprocess.run(
+                    line.replace("http://127.0.0.1:8090", found[1]).replace("curl", "curl -sS"),
+                    shell=True,
+                    env={**env, "KEY": found[2]},
+                    capture_output=True,
+                    text=True,
+                    timeout=20,
+                    check=False,
+                )
+                assert done.returncode == 0, done.stderr
+                assert answer in done.stdout
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
 
 
 @pytest.mark.timeout(150)
