@@ -195,10 +195,13 @@ def _walk(
 def _step(
     rng: random.Random, now: int, here: Place, there: Place, *, jumps: bool
 ) -> list[tuple[int, Place]]:
-    """Return what somebody does next; a jump is a cut that leaves the wall as it is."""
+    """Return what somebody does next; a jump is a cut that leaves the wall as it is.
+
+    Without `jumps` the face is always there and a detector can find it.
+    """
     kinds = {"rest": 5, "move": 5, "fast": 3, "jump": 1, "roll": 3, "turn": 3, "away": 2, "far": 1}
     if not jumps:
-        del kinds["jump"], kinds["far"]
+        del kinds["jump"], kinds["far"], kinds["away"]
     kind = rng.choices(list(kinds), list(kinds.values()))[0]
     if kind == "rest":
         return [(now + rng.randint(15, 50), here)]
@@ -212,11 +215,8 @@ def _step(
     if kind == "turn":
         back = rng.randint(8, 25)
         turned = here._replace(squeeze=rng.uniform(0.55, 0.75))
-        return [
-            (now + back, turned),
-            (now + back + rng.randint(5, 30), turned),
-            (now + 3 * back, here),
-        ]
+        rest = now + back + rng.randint(5, 30)
+        return [(now + back, turned), (rest, turned), (rest + back, here)]
     outside = here._replace(x=-0.35 if here.x < 0.5 else 1.35)
     left = now + rng.randint(8, 30)
     back = left + rng.randint(15, 60)
