@@ -27,7 +27,7 @@ def test_switches_keep_the_order_and_bring_what_they_need(visit, api, drawn):
     token = wait_token(visitor, api, lambda t: "swap" in t["operations"], "the swap")
     assert token["operations"] == ["detect", "align", "swap", "blur"]
     assert token["source_face"] == "avatar:robot"
-    assert "needed by Another face" in visitor.read("#operations-list li:nth-child(2)")
+    assert "for Another face" in visitor.read("#operations-list li:nth-child(2)")
     visitor.find("#face").select_option("avatar:fox")
     wait_token(visitor, api, lambda t: t["source_face"] == "avatar:fox", "the fox")
     # One new face at a time.

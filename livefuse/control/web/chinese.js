@@ -7,7 +7,7 @@ export const CHINESE = {
   lost: "与 livefuse 的连接已断开，正在重试。", noAnswer: "livefuse 没有应答", noAnswerHint: "它还在运行吗？",
   fault: "页面出错：{text}",
   job_draft: "草稿", job_submitted: "就绪", job_running: "运行中", job_stopped: "已停止", job_failed: "失败",
-  source_whip: "浏览器或 OBS 的摄像头", source_test: "测试画面", source_demo: "演示",
+  source_whip: "浏览器或 OBS", source_test: "测试画面", source_demo: "演示",
   health_LOADING: "加载中", health_ONLINE: "正常", health_DEGRADED_INPUT: "输入异常", health_DEGRADED_INFERENCE: "未按要求处理", health_ERROR: "失败", health_STOPPED: "已停止",
 
   // Studio: the picture.
@@ -30,7 +30,7 @@ export const CHINESE = {
   needAddress: "流在哪里？", needAddressHint: "请填写地址，例如 rtsp://192.168.1.20/live",
 
   // Studio: what is done.
-  operations: "按此顺序处理", needed: "{names} 需要", busy: "正在准备…",
+  operations: "按此顺序处理", needed: "供{names}", busy: "正在准备…",
   operation_detect: "检测人脸", operation_align: "定位关键点", operation_identify: "识别人物", operation_background: "隐藏房间", operation_swap: "换脸",
   operation_puppet: "会动的肖像", operation_beautify: "美颜", operation_enhance: "人脸增强", operation_blur: "模糊人脸",
   face: "脸", faceNone: "无", kind_drawn: "绘制", kind_person: "已同意",
@@ -45,7 +45,7 @@ export const CHINESE = {
   // Health.
   latency: "增加的延迟", fps: "每秒帧数", steps: "每帧的时间花在哪里", budget: "每帧时间：{ms} 毫秒", costsMost: "最耗时：{name}",
   state: "状态", rung: "负载下省略", rungWhy: "原因", rungPresses: "当前压力", dropped: "放弃的帧", droppedNone: "无：所有帧都已显示。", lines: "输入与输出",
-  none: "无", input: "输入", output: "输出", encoder: "编码器", token: "最后一帧的令牌", tokenLog: "最后一帧的处理记录", tokenNone: "还没有帧。",
+  input: "输入", output: "输出", encoder: "编码器", token: "最后一帧的令牌", tokenLog: "最后一帧的处理记录", tokenNone: "还没有帧。",
   what: "内容", why: "原因", took: "毫秒", in: "输入", out: "输出", p50: "p50", p95: "p95", times: "{count} 次", reconnects: "重连次数", reason: "原因", count: "帧数", faces: "人脸", networks: "网络", notes: "说明", viewers: "{count} 人观看",
   noFigures: "没有数据：直播流没有运行。", fellBack: "{provider}，代替 {wanted}",
   step_decode: "解码", step_encode: "编码", step_detect: "检测人脸", step_align: "关键点", step_identify: "识别", step_background: "隐藏房间", step_swap: "换脸", step_puppet: "肖像", step_beautify: "美颜", step_enhance: "增强", step_blur: "模糊",

@@ -7,7 +7,7 @@ export const ENGLISH = {
   lost: "The connection to livefuse is lost. It is tried again.", noAnswer: "There is no answer from livefuse", noAnswerHint: "is it still running?",
   fault: "Something on this page failed: {text}",
   job_draft: "draft", job_submitted: "ready", job_running: "running", job_stopped: "stopped", job_failed: "failed",
-  source_whip: "a browser's or OBS's camera", source_test: "test picture", source_demo: "demo",
+  source_whip: "browser or OBS", source_test: "test picture", source_demo: "demo",
   health_LOADING: "Loading", health_ONLINE: "Online", health_DEGRADED_INPUT: "Input in trouble", health_DEGRADED_INFERENCE: "Not treated as asked for", health_ERROR: "Failed", health_STOPPED: "Stopped",
 
   // Studio: the picture.
@@ -30,7 +30,7 @@ export const ENGLISH = {
   needAddress: "Where is the stream?", needAddressHint: "Give its address, for example rtsp://192.168.1.20/live",
 
   // Studio: what is done.
-  operations: "What is done, in this order", needed: "needed by {names}", busy: "Getting ready…",
+  operations: "What is done, in this order", needed: "for {names}", busy: "Getting ready…",
   operation_detect: "Find faces", operation_align: "Find landmarks", operation_identify: "Recognise people", operation_background: "Hide the room", operation_swap: "Another face",
   operation_puppet: "Portrait that moves", operation_beautify: "Beautify", operation_enhance: "Sharper faces", operation_blur: "Blur faces",
   face: "Face", faceNone: "none", kind_drawn: "drawn", kind_person: "has agreed",
@@ -45,7 +45,7 @@ export const ENGLISH = {
   // Health.
   latency: "Added latency", fps: "Frames a second", steps: "Where the time of a frame goes", budget: "a frame's time: {ms} ms", costsMost: "Costs most: {name}",
   state: "State", rung: "Spared under load", rungWhy: "Because", rungPresses: "Presses now", dropped: "Frames given up", droppedNone: "None: every frame was shown.", lines: "Input and outputs",
-  none: "none", input: "Input", output: "Output", encoder: "Encoder", token: "Token of the last frame", tokenLog: "What was done to the last frame", tokenNone: "No frame yet.",
+  input: "Input", output: "Output", encoder: "Encoder", token: "Token of the last frame", tokenLog: "What was done to the last frame", tokenNone: "No frame yet.",
   what: "what", why: "why", took: "ms", in: "in", out: "out", p50: "p50", p95: "p95", times: "{count}×", reconnects: "reconnects", reason: "reason", count: "frames", faces: "Faces", networks: "Networks", notes: "Notes", viewers: "{count} watching",
   noFigures: "There are no figures: the stream is not running.", fellBack: "{provider}, instead of {wanted}",
   step_decode: "decode", step_encode: "encode", step_detect: "find faces", step_align: "landmarks", step_identify: "recognise", step_background: "hide the room", step_swap: "another face", step_puppet: "portrait", step_beautify: "beautify", step_enhance: "sharper", step_blur: "blur",

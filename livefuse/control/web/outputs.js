@@ -83,12 +83,16 @@ function createCopyRow(name, text) {
   if (SECRETS.has(name)) {
     field.classList.add("veiled");
     const veil = make("button", { type: "button", class: "plain" }, say("show"));
-    veil.addEventListener("click", () => setText(veil, say(field.classList.toggle("veiled") ? "show" : "hide")));
+    veil.addEventListener("click", () => {
+      const isVeiled = field.classList.toggle("veiled");
+      setText(veil, say(isVeiled ? "show" : "hide"));
+    });
     row.append(veil);
   }
   const button = make("button", { type: "button", "aria-label": `${say("copy")}: ${title}` }, say("copy"));
   button.addEventListener("click", async () => {
-    setText(button, say((await copyText(text)) ? "copied" : "copyFailed"));
+    const isCopied = await copyText(text);
+    setText(button, say(isCopied ? "copied" : "copyFailed"));
     setTimeout(() => setText(button, say("copy")), COPIED_MS);
   });
   row.append(button);
