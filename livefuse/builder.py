@@ -14,7 +14,7 @@ from livefuse.ingest.keeper import Keeper
 from livefuse.intake import Entrance, Intake
 from livefuse.loading import Loading
 from livefuse.publish import is_file_url
-from livefuse.watchdog import Pulse
+from livefuse.watchdog import LOADING, Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,15 @@ class Builder:
         """
         loading = Loading(self._create_pipeline(self._entrance.mode), self._token.get())
         self.loading = loading
-        self._crew.spawn("load", loading.run, pulse)
+
+        def load() -> None:
+            if pulse is not None:
+                pulse.begin(LOADING)
+            loading.run()
+            if pulse is not None:
+                pulse.end()
+
+        self._crew.spawn("load", load, pulse)
         return loading
 
     def start_ingest(self, when_over: Callable[[], None]) -> None:
@@ -137,7 +145,10 @@ class Builder:
 
         def renew_pipeline() -> None:
             self.forget_networks()
-            loading = self.start_loading(Pulse("pipeline-load", self._entrance.clock))
+            limit_ns = self._config.watchdog.load_limit_ms * NS_PER_MS
+            pulse = Pulse("pipeline-load", self._entrance.clock, limit_ns)
+            pulse.has_worked = True  # its only piece of work: the limit is meant for that
+            loading = self.start_loading(pulse)
             loading.set_size(*stages.size_px)
             self.start_loops(stages, stages.renew_treatment(loading.pipeline, self._token))
 

@@ -113,11 +113,17 @@ class Crew:
         return self._watchdog.find_slow_work("pipeline", self._clock.now_ns())
 
     def renew(
-        self, part: str, why: str, cause: LivefuseError | None = None, worked_ns: int = 0
+        self,
+        part: str,
+        why: str,
+        cause: LivefuseError | None = None,
+        worked_ns: int = 0,
+        took_ns: int = 0,
     ) -> None:
         """Abandon `part` now and make it anew soon.
 
-        `why` is one word, `cause` tells more; `worked_ns` is how long it had been well before.
+        `why` is one word, `cause` tells more; `worked_ns` is how long it had been well before,
+        `took_ns` how long it has hung.
         """
         renewal = self.renewals.get(part)
         if renewal is None or part in self._due:
@@ -131,7 +137,7 @@ class Crew:
             self._due[part] = now_ns + self._away_ns
             return
         self._away_ns = 0
-        wait_ns = self.restarts.ask(part, why, now_ns, worked_ns)
+        wait_ns = self.restarts.ask(part, why, now_ns, worked_ns, took_ns)
         if wait_ns is None:
             self._fail(self._explain_end(part, why, cause))
             return
@@ -169,7 +175,7 @@ class Crew:
         elif verdict.kind == "hung":
             self._telemetry.count("abandoned_threads")
             error = JobError(f"{verdict.work} did not come back for {took_ms} ms")
-            self.renew(part, "hung", error, verdict.worked_ns)
+            self.renew(part, "hung", error, verdict.worked_ns, verdict.age_ns)
         else:
             self.renew(part, "died", verdict.error, verdict.worked_ns)
 

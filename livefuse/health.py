@@ -39,7 +39,7 @@ class Signs(NamedTuple):
     that a step failed on; `slow_work` is a step that has been at one picture for over a second;
     `is_holding`: the last picture is shown for want of another.
     `has_renewed`: the pipeline was made anew within the last minute; `outputs` are the states of
-    what was asked for.
+    what was asked for, `opening` for those that are being reached for the first time.
     """
 
     state: str
@@ -104,5 +104,5 @@ def _judge_inference(signs: Signs) -> Condition | None:
 
 
 def _tell(signs: Signs) -> str:
-    away = sum(state != "live" for state in signs.outputs)
+    away = sum(state not in ("live", "opening") for state in signs.outputs)
     return f"{away} of {len(signs.outputs)} outputs not live" if away else ""

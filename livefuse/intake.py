@@ -97,9 +97,14 @@ class Intake:
     def on_media(self, media: MediaInfo) -> None:
         """Take the description of the input. Outputs were told the first one: it stays.
 
+        An ingest in the place of another is told the first one's size as its canvas (builder.py)
+        and makes what comes fit; one that does not keep to it would fill frames of another size.
+
         Raises:
-            JobError: the input has come back in another size.
+            JobError: the ingest has not kept to its canvas.
+            RingClosed: another ingest has taken over.
         """
+        self._check()
         entrance = self._entrance
         first = entrance.media
         if first is None:

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from livefuse.crew import Crew
     from livefuse.errors import LivefuseError
     from livefuse.intake import Entrance
+    from livefuse.publish.base import OutputStatus
     from livefuse.publish.fanout import FanOut
     from livefuse.spec import JobSpec
     from livefuse.token import Token
 
 _GOOD: Final = frozenset({"LOADING", "ONLINE", "STOPPED"})
+_OPENING_S: Final = 5.0  # rtmp.connect_timeout_ms: so long an output may need, and that is no news
 
 
 class Report:
@@ -59,7 +61,7 @@ class Report:
                 is_holding=stages is not None and stages.pictures.is_holding,
                 has_renewed=self._crew.restarts.count_recent("pipeline", telemetry.clock.now_ns())
                 > 0,
-                outputs=tuple(s.state for s in self._fanout.statuses() if s.id),
+                outputs=tuple(map(_name_state, filter(_is_own, self._fanout.statuses()))),
             )
         )
 
@@ -140,3 +142,13 @@ class Report:
             "audio": media.audio.codec if media.audio is not None else "none",
             "mode": self._entrance.mode,
         }
+
+
+def _is_own(status: OutputStatus) -> bool:
+    """Say whether it is one that was asked for, not a stream that somebody watches."""
+    return bool(status.id)
+
+
+def _name_state(status: OutputStatus) -> str:
+    is_opening = status.state == "connecting" and not status.error
+    return "opening" if is_opening and status.state_s < _OPENING_S else status.state

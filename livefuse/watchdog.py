@@ -22,6 +22,8 @@ Kind = Literal["slow", "hung", "died"]
 
 SLOW_NS: Final = NS_PER_S
 """Work that takes longer is slow: from here on whoever watches sees the picture stand."""
+LOADING: Final = "loading"
+"""The work of a pipeline that is being made ready: not slow, the job's health tells of it."""
 _USUAL_NS: Final = NS_PER_S // 4
 _LATE_NS: Final = NS_PER_S // 2
 _FIRST_WORK_FACTOR: Final = 10
@@ -139,8 +141,8 @@ class Watchdog:
     def find_slow_work(self, part: str, now_ns: int) -> str:
         """Return what a loop of `part` has been doing for more than a second. From any thread."""
         works = [p.work for p in self._pulses.copy().values() if get_part(p.name) == part]
-        slow = (w.name for w in works if w is not None and now_ns - w.since_ns > SLOW_NS)
-        return next(slow, "")
+        slow = [w.name for w in works if w is not None and now_ns - w.since_ns > SLOW_NS]
+        return next((name for name in slow if name != LOADING), "")
 
     def _judge(self, pulse: Pulse, now_ns: int, late_ns: int) -> Verdict | None:
         if pulse.error is not None:
@@ -159,10 +161,19 @@ class Watchdog:
         if age_ns > pulse.limit_ns * (1 if pulse.has_worked else _FIRST_WORK_FACTOR):
             pulse.is_left_behind = True
             return Verdict(pulse.name, "hung", work.name, age_ns, worked_ns=pulse.worked_ns)
-        if age_ns > SLOW_NS and self._told.get(pulse.name) != work.since_ns:
+        is_news = work.name != LOADING and self._told.get(pulse.name) != work.since_ns
+        if age_ns > SLOW_NS and is_news:
             self._told[pulse.name] = work.since_ns
             return Verdict(pulse.name, "slow", work.name, age_ns)
         return None
+
+
+class _Restart(NamedTuple):
+    """When, and when on a clock that stands while the part hangs; why."""
+
+    at_ns: int
+    own_ns: int
+    why: str
 
 
 class Restarts:
@@ -170,25 +181,31 @@ class Restarts:
 
     def __init__(self, most_per_min: int) -> None:
         self._most = most_per_min
-        self._times: defaultdict[str, deque[tuple[int, str]]] = defaultdict(deque)
+        self._times: defaultdict[str, deque[_Restart]] = defaultdict(deque)
+        self._hung_ns: Counter[str] = Counter()
         self._tries: Counter[str] = Counter()  # since it worked well for the last time
         self._counts: Counter[str] = Counter()
 
-    def ask(self, part: str, why: str, now_ns: int, worked_ns: int = 0) -> int | None:
+    def ask(
+        self, part: str, why: str, now_ns: int, worked_ns: int = 0, took_ns: int = 0
+    ) -> int | None:
         """Count one more, and return how long to wait before it (ns); None: it is too often.
 
         The first is due at once, the next after half a second, then twice as long each time;
         encoder and sound wait less. It starts afresh after a minute without any, and for a part
-        that has worked well for five seconds in between (`worked_ns`).
+        that has worked well for five seconds in between (`worked_ns`); the time that it hung for
+        (`took_ns`) is no such minute.
         """
         times, is_quick = self._times[part], part in _QUICK
-        while times and now_ns - times[0][0] > _MINUTE_NS:
+        self._hung_ns[part] += took_ns
+        own_ns = now_ns - self._hung_ns[part]
+        while times and own_ns - times[0].own_ns > _MINUTE_NS:
             times.popleft()
         tries = 0 if worked_ns >= _WELL_NS else min(self._tries[part], len(times))
         if tries >= self.get_most(part):
             return None
         self._tries[part] = tries + 1
-        times.append((now_ns, why))
+        times.append(_Restart(now_ns, own_ns, why))
         self._counts[f"{part}_{why}"] += 1
         if not tries:
             return 0
@@ -202,7 +219,7 @@ class Restarts:
     def count_recent(self, part: str, now_ns: int, why: str = "") -> int:
         """Return how often `part` was made anew within the last minute, because of `why` alone."""
         times = self._times.copy().get(part, deque()).copy()
-        return sum(now_ns - at_ns <= _MINUTE_NS and why in ("", w) for at_ns, w in times)
+        return sum(now_ns - one.at_ns <= _MINUTE_NS and why in ("", one.why) for one in times)
 
     def counts(self) -> dict[str, int]:
         """Return all since the start, by `PART_WHY`."""

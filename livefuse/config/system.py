@@ -27,6 +27,7 @@ class WatchdogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     step_limit_ms: Annotated[int, msgspec.Meta(ge=100)] = 10_000
     encode_limit_ms: Annotated[int, msgspec.Meta(ge=100)] = 700
+    load_limit_ms: Annotated[int, msgspec.Meta(ge=100)] = 60_000
     max_restarts_per_min: Annotated[int, msgspec.Meta(ge=0, le=60)] = 5
 
 

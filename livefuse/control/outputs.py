@@ -25,7 +25,10 @@ class OutputWatch:
         self._log = get_logger("publish")
 
     def note(self, outputs: Sequence[OutputFigures]) -> None:
-        """Compare with what was told before of the output of each id."""
+        """Compare with what was told before of the output of each id.
+
+        A connection that has just been made is none yet: a server may refuse it at once.
+        """
         for index, output in enumerate(outputs):
             if output["kind"].startswith("http"):
                 continue
@@ -33,8 +36,8 @@ class OutputWatch:
             if cause and cause != self._told.get(name):
                 self._log.warning("output", url=output["url"], state=output["state"], cause=cause)
                 self._told[name] = cause
-            elif output["connected"] and self._told.pop(name, ""):
-                self._log.warning("output", url=output["url"], state=output["state"])
+            elif output["state"] == "live" and self._told.pop(name, ""):
+                self._log.info("output", url=output["url"], state="live")
 
 
 def is_all_lost(outputs: Sequence[OutputFigures]) -> bool:

@@ -52,6 +52,14 @@ def test_the_gravest_is_told(signs, health, reason):
     assert bool(reason) == bool(condition.reason)
 
 
+def test_outputs_that_are_being_opened_are_no_news():
+    told = [
+        judge(WELL._replace(outputs=outputs)).reason
+        for outputs in (("live", "opening"), ("opening",), ("live", "connecting"), ("stalled",))
+    ]
+    assert told == ["", "", "1 of 2 outputs not live", "1 of 1 outputs not live"]
+
+
 def test_a_job_that_loads_or_has_failed_is_not_ready():
     """C14: readiness is false until the networks have run once."""
     assert judge(WELL._replace(is_loading=True)).health not in READY

@@ -87,7 +87,9 @@ def test_what_a_retired_ingest_still_gives_is_refused():
     intake = bench.open()
     frame = intake.acquire_frame()
     intake.retire()
+    media = MediaInfo(128, 48, 30.0, Colour(), SOUND, is_live=True)
     for act in (
+        lambda: intake.on_media(media),
         lambda: intake.on_frame(frame),
         intake.acquire_frame,
         lambda: bench.say(intake, 0),

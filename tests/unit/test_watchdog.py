@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from livefuse.clock import NS_PER_MS, NS_PER_S, ManualClock
 from livefuse.errors import JobError
-from livefuse.watchdog import Pulse, Restarts, Watchdog, get_part
+from livefuse.watchdog import LOADING, Pulse, Restarts, Watchdog, get_part
 
 LIMIT_NS = 10 * NS_PER_S
 LOOK_NS = NS_PER_S // 4
@@ -147,6 +147,29 @@ def test_a_part_that_has_worked_well_starts_afresh():
     for at_s in range(10, 100, 6):
         assert restarts.ask("pipeline", "died", at_s * NS_PER_S, worked_ns=5 * NS_PER_S) == 0
     assert restarts.ask("pipeline", "died", 100 * NS_PER_S) == NS_PER_S // 2
+
+
+def test_what_hangs_for_more_than_a_minute_each_time_is_given_up_too():
+    restarts, now_ns = Restarts(3), 0
+    tries = 0
+    while restarts.ask("pipeline", "hung", now_ns, took_ns=120 * NS_PER_S) is not None:
+        tries += 1
+        now_ns += 121 * NS_PER_S
+    assert tries == 3
+
+
+def test_loading_is_not_slow_and_has_its_limit():
+    clock, watchdog = ManualClock(), Watchdog()
+    pulse = Pulse("pipeline-load", clock, 60 * NS_PER_S)
+    pulse.has_worked = True
+    watchdog.watch([pulse])
+    pulse.begin(LOADING)
+    verdicts = []
+    for _ in range(250):
+        verdicts += watchdog.look(clock.now_ns())
+        clock.advance(NS_PER_S // 4)
+    assert [(verdict.kind, verdict.work) for verdict in verdicts] == [("hung", "loading")]
+    assert watchdog.find_slow_work("pipeline", clock.now_ns()) == ""
 
 
 def test_how_long_a_loop_has_worked_does_not_count_what_it_hangs_in():

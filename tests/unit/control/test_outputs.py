@@ -18,13 +18,15 @@ def test_a_loss_and_a_return_are_told_once():
     watch = OutputWatch()
     up = output("rtmp", connected=True)
     lost = output("rtmp", "connecting", "the connection was lost")
+    dialled = output("rtmp", "stalled", "the connection was lost", connected=True)
+    untold = output("rtmp", "stalled", connected=True)
     player = output("http-flv", "refused", "never told")
     with structlog.testing.capture_logs() as logs:
-        for now in (up, lost, lost, up, up, lost):
+        for now in (up, lost, lost, dialled, untold, up, up, lost):
             watch.note([now, player])
-    told = [(line["state"], line.get("cause", "")) for line in logs]
-    cause = "the connection was lost"
-    assert told == [("connecting", cause), ("live", ""), ("connecting", cause)]
+    told = [(line["log_level"], line["state"], line.get("cause", "")) for line in logs]
+    lost_line = ("warning", "connecting", "the connection was lost")
+    assert told == [lost_line, ("info", "live", ""), lost_line]
 
 
 def test_outputs_are_told_apart_by_their_ids():

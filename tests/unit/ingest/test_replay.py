@@ -10,6 +10,7 @@ from typing import Any
 
 import av
 import pytest
+from msgspec.structs import replace
 
 from livefuse.clock import NS_PER_MS, NS_PER_S, ManualClock, SystemClock
 from livefuse.control.record_session import RecordSink
@@ -133,6 +134,16 @@ def test_a_replay_takes_as_long_as_it_took_and_stops_when_told(tmp_path):
     sink = CollectingSink(capacity=4, ingest=ingest, stop_after=5)
     ingest.run(sink)
     assert len(sink.pts) == 5
+
+
+@pytest.mark.parametrize("name", ["size", "rotation", "restart"])
+def test_what_comes_in_another_size_is_made_to_fit(name):
+    """(C45) An ingest in the place of another is told the canvas: none comes back otherwise."""
+    sink, config = CollectingSink(capacity=4), replace(CONFIG, canvas="128x96")
+    source = f"replay:{DATA / name}.mkv"
+    create_ingest(source, config, ManualClock(START_NS), paced=True, every_frame=False).run(sink)
+    assert (sink.media.width, sink.media.height) == (128, 96)
+    assert len(sink.pts) >= 60
 
 
 def test_a_recording_that_is_not_there_is_told():
