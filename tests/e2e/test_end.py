@@ -35,8 +35,14 @@ def running(folder):
     """A job that writes out.mp4: yields the process, its address, and the key as a query."""
     command = [sys.executable, "-m", "livefuse", "run", "--from", "demo:", "--to", "out.mp4"]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*command, *SMALL], cwd=folder, env=env, text=True, **pipes) as process:
+    with subprocess.Popen(
+        [*command, *SMALL],
+        cwd=folder,
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         try:
