@@ -34,7 +34,7 @@ _WELL_NS: Final = 5 * NS_PER_S
 _QUICK: Final = frozenset({"encode", "audio"})
 # They are made anew in a moment, and while they are away nothing goes out: no picture may be missed
 # for a second and a half because of a wait.
-_QUICK_WAIT_NS: Final = NS_PER_S // 20
+_QUICK_WAIT_NS: Final = NS_PER_S // 40
 _MAX_QUICK_WAIT_NS: Final = NS_PER_S * 2 // 5
 QUICK_TRIES: Final = 4
 """That many times as often as others they may be made anew: what cannot be had for a few seconds

@@ -302,6 +302,52 @@ def test_what_breaks_again_and_again_ends_the_job_with_a_sentence(monkeypatch, r
     assert job.statistics().state == "failed"
 
 
+def test_an_encoder_that_fails_on_five_pictures_in_a_row_leaves_no_long_gap(
+    monkeypatch, recorder, run_job
+):
+    """And again some seconds later: it has worked well in between."""
+    fault = Fault(times=5)
+    encode = VideoEncoder.encode
+
+    def fail(self, frame):
+        fault.die()
+        return encode(self, frame)
+
+    monkeypatch.setattr(VideoEncoder, "encode", fail)
+    job = run_job(fault)
+    fault.set_off()
+    wait_until(lambda: job.statistics().restarts == {"encode_died": 5})
+    wait_for_frames(job)
+    assert job.error is None
+    video = recorder.of("video")
+    waits_s = [b[3] - a[3] for a, b in itertools.pairwise(video)]
+    assert sum(wait_s for wait_s in waits_s if wait_s > 0.3) < 3.0, "a busy machine may be slower"
+    recorder.check(longest_s=3.0)
+
+
+def test_loading_anew_that_hangs_is_given_up_and_tried_again(monkeypatch, recorder, run_job):
+    fault, loading = Fault(), Fault()
+    break_blur(monkeypatch, fault.hang)
+    prepare = Pipeline.prepare
+
+    def prepare_never(self, token):
+        if loading.happens():
+            assert fault.released.wait(60)
+        prepare(self, token)
+
+    monkeypatch.setattr(Pipeline, "prepare", prepare_never)
+    job = run_job(fault, "watchdog.load_limit_ms=500")
+    fault.set_off()
+    loading.set_off()
+    assert loading.happened.wait(20)
+    wait_until(lambda: job.statistics().restarts == {"pipeline_hung": 2})
+    wait_until(lambda: job.statistics().health == "ONLINE")
+    wait_for_frames(job)
+    assert job.error is None
+    assert job.statistics().counts["abandoned_threads"] == 2
+    recorder.check()
+
+
 def test_a_job_whose_pipeline_hangs_can_be_stopped(monkeypatch, run_job):
     fault = Fault()
     break_blur(monkeypatch, fault.hang)
