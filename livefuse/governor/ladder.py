@@ -170,7 +170,7 @@ class Governor:
         if stage != _SOUNDED or not self._sounding.is_off:
             self._costs.note(self._rung, stage, cost_ms)
         elif self._sounding.is_asked:
-            need_ms = self._costs.predict_with_ms(self._rung - 1, stage, cost_ms)
+            need_ms = self._costs.predict_ms(self._rung - 1, {stage: cost_ms})
             fits = need_ms < _UP_AT * self._frame_ms
             believed_ms = self._sounding.hear(now_ns, cost_ms, fits=fits)
             if believed_ms is not None:
@@ -183,8 +183,8 @@ class Governor:
         # Nothing is tried in a queue, nor for what something else keeps away.
         if self._is_pressed(now_ns) or self._delays[-1][1] > self._frame_ms:
             return False
-        fits = self._costs.predict_with_ms(self._rung - 1, _SOUNDED, 0.0)
-        return fits < _UP_AT * self._frame_ms and self._sounding.ask(now_ns)
+        need_ms = self._costs.predict_ms(self._rung - 1, {_SOUNDED: 0.0})
+        return need_ms < _UP_AT * self._frame_ms and self._sounding.ask(now_ns)
 
     def _note_delay(self, now_ns: int, delay_ms: float) -> None:
         self._delays.append((now_ns, delay_ms))
