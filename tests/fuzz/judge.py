@@ -77,6 +77,7 @@ class _Met:
     """What is known of one face since it came in."""
 
     is_covered: bool = False
+    is_unwatched: bool = False
     findable: int = 0
     away: int = 0
     run: int = 0
@@ -110,6 +111,7 @@ class Judge:
         """Take what the camera filmed."""
         if self.faults.find_at(truth.index, "blind"):
             self._blind_run += 1
+            self.faults.last_blind = truth.index
             self._chosen.unsettle()
         else:
             self._blind_run = 0
@@ -142,6 +144,10 @@ class Judge:
         self._outcomes[handle] = outcome
         if outcome.covered_whole:
             self._chosen.unsettle()
+        if not outcome.vouched and not outcome.error:
+            # Covered whole without a look (asked, overload, loading): who is there then is new.
+            for met in self._met.values():
+                met.is_unwatched = True
         if len(self._outcomes) > _KEPT:
             del self._outcomes[next(iter(self._outcomes))]
 
@@ -197,7 +203,8 @@ class Judge:
             kind = "whole" if is_whole else "replaced" if has_own else "covered"
             if likeness < (BARE if kind == "replaced" else LEFT):
                 self.likeness.setdefault(kind, []).append(likeness)
-                met.is_covered |= kind != "whole"
+                if kind != "whole":
+                    met.is_covered, met.is_unwatched = True, False
                 met.run = 0
                 continue
             any_bare = True
@@ -220,6 +227,9 @@ class Judge:
         self._tell(frame, truth, f"bare {likeness:.2f} who {face.key} ({state}) {_tell(outcome)}")
 
     def _find_excuse(self, truth: Truth, face: TrueFace, met: _Met) -> str:
+        was_blind = truth.index - self.faults.last_blind < self.longest_look
+        if met.is_unwatched and was_blind:
+            return "blind"
         if self._blind_run and (not met.is_covered or self._blind_run > self.hold_frames):
             return "blind"
         if not self._is_findable(truth, face):
