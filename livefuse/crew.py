@@ -76,9 +76,9 @@ class Crew:
                 self._fail(error)
 
         if pulse is not None and pulse.limit_ns is not None:
-            # Perhaps it is only slow: each new try may take twice as long.
+            # Perhaps it is only slow: from the second time on each new try may take twice as long.
             part, now_ns = get_part(pulse.name), self._clock.now_ns()
-            pulse.limit_ns <<= self.restarts.count_recent(part, now_ns, "hung")
+            pulse.limit_ns <<= max(self.restarts.count_recent(part, now_ns, "hung") - 1, 0)
         self._threads = [entry for entry in self._threads if entry[1].is_alive()]
         self._threads.append((pulse, start_stage(name, run, die, self._secrets)))
         if pulse is not None:

@@ -29,6 +29,7 @@ _LATE_NS: Final = NS_PER_S // 2
 _FIRST_WORK_FACTOR: Final = 10
 _MINUTE_NS: Final = 60 * NS_PER_S
 _FIRST_WAIT_NS: Final = NS_PER_S // 2
+_MAX_WAIT_NS: Final = 8 * NS_PER_S
 _WELL_NS: Final = 5 * NS_PER_S
 """Who has worked that long is well again: what breaks next is another fault."""
 _QUICK: Final = frozenset({"encode", "audio"})
@@ -209,8 +210,9 @@ class Restarts:
         self._counts[f"{part}_{why}"] += 1
         if not tries:
             return 0
-        wait_ns = (_QUICK_WAIT_NS if is_quick else _FIRST_WAIT_NS) << (tries - 1)
-        return min(wait_ns, _MAX_QUICK_WAIT_NS) if is_quick else wait_ns
+        if is_quick:
+            return min(_QUICK_WAIT_NS << (tries - 1), _MAX_QUICK_WAIT_NS)
+        return min(_FIRST_WAIT_NS << (tries - 1), _MAX_WAIT_NS)
 
     def get_most(self, part: str) -> int:
         """Return how often `part` may be made anew within a minute without working well."""
