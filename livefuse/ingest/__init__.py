@@ -31,7 +31,7 @@ Beside them, recordings of what comes in:
     recording.py          writes it down: recording_file.py (recording_layout.py, matroska.py,
                           matroska_tracks.py) and the side-car, sidecar.py
     keeper.py             keeps the last seconds in memory
-    playback.py           reads a recording (playback_source.py); replay.py plays it, live
+    playback.py           reads a recording (playback_source.py); replay.py plays it
 """
 
 from __future__ import annotations
