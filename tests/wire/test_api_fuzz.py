@@ -6,6 +6,7 @@ sentence, and nothing above 500 but 502 and 503.
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import time
@@ -14,6 +15,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 import pytest
+from aiortc import RTCConfiguration, RTCPeerConnection
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -257,3 +259,68 @@ def test_any_patch_leaves_a_token_that_is_one(api):
         msgspec.json.decode(token.data, type=route.gives)
 
     ask()
+
+
+async def make_offer() -> str:
+    """A browser's offer: it would send its camera, or watch."""
+    peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    peer.addTransceiver("video", "sendrecv")
+    peer.addTransceiver("audio", "sendrecv")
+    offer = await peer.createOffer()
+    await peer.close()
+    return offer.sdp
+
+
+@st.composite
+def spoil(draw, lines: list[str]) -> bytes:
+    """The offer with some lines lost, doubled, cut, moved or replaced."""
+    lines = list(lines)
+    for _ in range(draw(st.integers(1, 5))):
+        at = draw(st.integers(0, len(lines) - 1))
+        line = lines[at]
+        lines[at : at + 1] = draw(
+            st.sampled_from(
+                [
+                    [],
+                    [line, line],
+                    [line[: len(line) // 2]],
+                    [line.replace("1", "99999999999")],
+                    [line.replace("UDP/TLS/RTP/SAVPF", "RTP/AVP")],
+                    [line, "a=candidate:1 1 udp 1 127.0.0.1 9 typ host"],
+                    ["m=application 9 UDP/DTLS/SCTP webrtc-datachannel"],
+                    ["a=\u4e2d\u6587" * 20],
+                    ["a=fingerprint:sha-256 00:11"],
+                    ["a=rid:h send", "a=simulcast:send h"],
+                ]
+            )
+        )
+        lines = lines or ["v=0"]
+    return "\r\n".join([*lines, ""]).encode()
+
+
+def test_offers_that_are_spoilt_are_answered_or_refused(api):
+    """No fault of ours, and nothing stays of those that were answered."""
+    spec = {"source": "whip:", "operations": []}
+    assert api.ask("POST", "/v1/jobs", {"id": "rtc", "spec": spec, "start": True}).status == 201
+    lines = asyncio.run(make_offer()).splitlines()
+    kind = {"Content-Type": "application/sdp"}
+    over_s = time.monotonic() + BUDGET_S / 4
+    seen: list[int] = []
+
+    @settings(FIXED, max_examples=80)
+    @given(sdp=spoil(lines), way=st.sampled_from(["whip", "whep"]))
+    def ask(sdp, way):
+        if time.monotonic() > over_s:
+            return
+        answer = api.ask("POST", f"/v1/jobs/rtc/{way}", body=sdp, headers=kind)
+        assert answer.status in (201, 400, 406, 409, 422, 503), answer.data
+        seen.append(answer.status)
+        if answer.status == 201:
+            assert api.ask("DELETE", answer.headers["Location"]).status == 200
+        else:
+            assert len(answer.value["detail"]) > 3
+
+    ask()
+    assert 201 in seen
+    assert set(seen) & {406, 422}
+    assert api.ask("DELETE", "/v1/jobs/rtc").status == 204
