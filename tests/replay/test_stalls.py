@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from livefuse.decisions import Report
-    from tests.replay.stream import Entry
+    from livefuse.ingest.playback import Entry
 
 _GOP = encode_pictures(FPS, size=(64, 48))
 _CONFIG = create_config(governor={"enabled": False})
