@@ -46,20 +46,25 @@ def api(tmp_path_factory):
 
 
 @pytest.fixture
-def drawn(api):
-    """The job `main`: a face that is drawn, found and blurred."""
-    spec = {"source": "demo:?size=320x180", "operations": ["detect", "blur"]}
-    answer = api.ask("POST", "/v1/jobs", {"id": "main", "spec": spec, "start": True})
-    assert answer.status == 201, answer
-    yield "main"
+def clean(api):
+    """Whatever jobs there are at the end are gone afterwards, when the pages have been left."""
+    yield
     forget_jobs(api)
 
 
 @pytest.fixture
-def empty(api):
-    """No job at first; those that the page makes are gone afterwards."""
-    yield api
-    forget_jobs(api)
+def drawn(api, clean):
+    """The job `main`: a face that is drawn, found and blurred."""
+    spec = {"source": "demo:?size=320x180", "operations": ["detect", "blur"]}
+    answer = api.ask("POST", "/v1/jobs", {"id": "main", "spec": spec, "start": True})
+    assert answer.status == 201, answer
+    return "main"
+
+
+@pytest.fixture
+def empty(api, clean):
+    """The worker without a job."""
+    return api
 
 
 def forget_jobs(api):
@@ -68,7 +73,7 @@ def forget_jobs(api):
 
 
 @pytest.fixture
-def visit(browser, api):
+def visit(browser, api, clean):
     """A function that opens the page in a context of its own. At the end none has complained."""
     with contextlib.ExitStack() as stack:
 

@@ -120,7 +120,9 @@ class Visitor:
 
     def counter(self, video: str = "after") -> int | None:
         picture = self.picture(video)
-        return None if picture is None else read_counter(cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY))
+        if picture is None:
+            return None
+        return read_counter(cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY).astype(np.uint8))
 
     def wait_playing(self, video: str = "after", timeout_s: float = _WAIT_S) -> None:
         """Wait until pictures come, one after the other."""

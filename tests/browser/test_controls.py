@@ -51,14 +51,18 @@ def test_a_look_and_single_amounts(visit, api, drawn):
     assert not visitor.find("#look").is_visible()  # of an operation that is off
     visitor.find("#operation-beautify").click()
     wait_token(visitor, api, lambda t: "beautify" in t["operations"], "it")
-    visitor.find("#look").select_option("natural")
-    amounts = wait_token(visitor, api, lambda t: t["parameters"]["beautify"], "the look")
-    (look,) = [k for k in api.ask("GET", "/v1/catalogue").value["looks"] if k["name"] == "natural"]
-    assert amounts["parameters"]["beautify"] == look["parameters"]
-    visitor.find("summary", has_text="Single amounts").click()
+    looks = {k["name"]: k["parameters"] for k in api.ask("GET", "/v1/catalogue").value["looks"]}
+    for name in ("natural", "soft_japanese"):  # the first comes with the switch
+        if name != "natural":
+            visitor.find("#look").select_option(name)
+        wait_token(
+            visitor, api, lambda t, n=name: t["parameters"]["beautify"] == looks[n], "the look"
+        )
+    visitor.find("summary", has_text="Shape").click()
     visitor.find("#amount-smile").fill("0.3")
     wait_token(visitor, api, lambda t: t["parameters"]["beautify"].get("smile") == 0.3, "a smile")
     visitor.wait(lambda: visitor.find("#look").input_value() == "*", "it is no look's any more")
+    visitor.find("summary", has_text="Colours").click()
     visitor.find("#amount-lip_color").fill("#aa3344")
     wait_token(
         visitor,

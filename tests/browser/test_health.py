@@ -70,8 +70,8 @@ def test_it_asks_seldom(visit, api, drawn):
         }"""
     )
     visitor.asked.clear()
-    visitor.page.wait_for_timeout(4000)
-    assert 1 <= visitor.page.evaluate("window.heard") <= 22
+    visitor.page.wait_for_timeout(3000)
+    assert 1 <= visitor.page.evaluate("window.heard") <= 17
     assert {re.sub(r".*:\d+", "", url) for url in visitor.asked} <= {"/v1/jobs"}
     assert len(visitor.asked) <= 2
     assert api.server._api.watchers == 1

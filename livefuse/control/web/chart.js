@@ -54,8 +54,9 @@ export function drawStack(canvas, parts, budget_ms, title) {
   context.fillStyle = readColour("--text");
   context.fillRect(budget_ms * scale, 0, 2, height);
   context.font = FONT;
-  context.textAlign = "right";
-  context.fillText(title, budget_ms * scale - 5, 11);
+  const isLeft = budget_ms * scale < width / 2; // where there is room
+  context.textAlign = isLeft ? "left" : "right";
+  context.fillText(title, budget_ms * scale + (isLeft ? 7 : -5), 11);
 }
 
 function drawLimit(context, width, y, title) {

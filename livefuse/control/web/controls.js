@@ -62,7 +62,7 @@ export function createControls(page) {
 
   const shared = { view, catalogue: page.state.catalogue, change, complete, page, hold };
   const parts = { face: createFace(shared), look: createLook(shared) };
-  element.append(make("h2", {}, say("operations")), createOperations(shared, parts), busy);
+  element.append(make("div", { class: "head" }, make("h2", {}, say("operations")), busy), createOperations(shared, parts));
   return {
     element,
     onJob: (job) => {

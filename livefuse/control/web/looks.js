@@ -26,7 +26,7 @@ export function createLook({ view, catalogue, change }) {
   });
   const groups = GROUPS.map((kind) => createGroup(kind, { view, catalogue, change, place }));
   return {
-    element: make("div", {}, choice.element, text, make("details", {}, make("summary", {}, say("amounts")), ...groups), place),
+    element: make("div", {}, choice.element, text, make("p", { class: "quiet small" }, say("amounts")), ...groups, place),
   };
 }
 
@@ -35,7 +35,7 @@ const write = (amounts) => JSON.stringify(Object.entries(amounts).sort(([a], [b]
 function createGroup(kind, { view, catalogue, change, place }) {
   const rows = catalogue.beautify.filter((one) => one.kind === kind);
   if (!rows.length) return null;
-  const group = make("fieldset", { class: "group" }, make("legend", {}, sayOf("group", kind)));
+  const group = make("details", { class: "group" }, make("summary", {}, sayOf("group", kind)));
   for (const row of rows) {
     // An amount of a group may have the group's own name.
     const id = `amount-${kind === "master" ? "master-" : ""}${row.name}`;

@@ -2,9 +2,10 @@
 
 import { createChoice, createPlace } from "/web/controls.js";
 import { make, setText } from "/web/dom.js";
-import { say, sayOf } from "/web/words.js";
+import { isChinese, say, sayOf } from "/web/words.js";
 
 const ON_FACES = ["swap", "puppet", "beautify", "enhance", "blur"];
+const FIRST_LOOK = "natural";
 const INSTEAD = { swap: "puppet", puppet: "swap" }; // one new face at a time
 
 export function createOperations({ view, catalogue, change, complete }, { face, look }) {
@@ -25,6 +26,11 @@ export function createOperations({ view, catalogue, change, complete }, { face, 
     const patch = { operations: complete(wanted) };
     const shows = wanted.has("swap") || wanted.has("puppet");
     if (shows && !view.token?.source_face) patch.source_face = catalogue.faces[0].id;
+    // So that something is to be seen of it.
+    const natural = catalogue.looks.find((one) => one.name === FIRST_LOOK);
+    if (name === "beautify" && isOn && natural && !Object.keys(view.token?.parameters.beautify ?? {}).length) {
+      patch.parameters = { beautify: natural.parameters };
+    }
     change(patch, place);
   }
 
@@ -89,7 +95,7 @@ function createRow(name, onChoose) {
       box.checked = isOn;
       element.classList.toggle("on", isOn);
       part.hidden = !isOn || !part.hasChildNodes();
-      const names = users.map((user) => sayOf("operation", user)).join(", ");
+      const names = users.map((user) => sayOf("operation", user)).join(isChinese() ? "、" : ", ");
       setText(note, isOn && users.length ? say("needed", { names }) : "");
     },
   };
