@@ -43,6 +43,8 @@ class Frame:
 
     `y` is (height, width); `u` and `v` are (height / 2, width / 2); all are views of `buffer`.
     `arrival_ns` is when the picture's packet reached us (monotonic): added latency counts from it.
+    `ready_ns` is when the last packet came that it needed, where pictures come in another order
+    than they are shown: what it waits from then on is our queue. 0: nobody said.
     `is_generated`: a face in it was made by us, so it must not leave without its marks.
     """
 
@@ -53,6 +55,7 @@ class Frame:
     handle: FrameHandle
     pts: int = 0
     arrival_ns: int = 0
+    ready_ns: int = 0
     colour: Colour = field(default_factory=Colour)
     is_generated: bool = False
     picture: object | None = None
@@ -123,7 +126,7 @@ class FramePool:
                 return None
             frame = self._frames[self._free.pop()]
         frame.handle = FrameHandle(frame.handle.slot, frame.handle.generation + 1)
-        frame.is_generated = False
+        frame.is_generated, frame.ready_ns = False, 0
         return frame
 
     def release(self, frame: Frame) -> None:

@@ -132,8 +132,8 @@ class Stages:
             RingClosed: the job is being stopped.
         """
         self._telemetry.frames_in.add()
-        took_ms = (self._clock.now_ns() - frame.arrival_ns) / NS_PER_MS
-        self._telemetry.observe_step("decode", took_ms)
+        since_ns = max(frame.arrival_ns, frame.ready_ns)
+        self._telemetry.observe_step("decode", (self._clock.now_ns() - since_ns) / NS_PER_MS)
         try:
             self._arrived.put(frame)
         except RingClosed:

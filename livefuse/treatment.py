@@ -149,7 +149,9 @@ class Treatment:
         while True:
             frame = self._arrived.take()
             self._hold(frame)
-            age_ms = (self._clock.now_ns() - frame.arrival_ns) / NS_PER_MS
+            # Not since its packet came: where pictures are reordered that is no queue of ours.
+            since_ns = max(frame.arrival_ns, frame.ready_ns)
+            age_ms = (self._clock.now_ns() - since_ns) / NS_PER_MS
             self._telemetry.observe_step("queue", age_ms)
             load = self._load.take(age_ms) if self._load is not None else Load()
             if load is not None:

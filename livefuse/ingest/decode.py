@@ -173,7 +173,7 @@ class DecodeStage:
             if self._trust.admits(
                 frame.pts, now_ns, is_key=frame.key_frame, is_corrupt=frame.is_corrupt
             ):
-                self._pass_on(source, frame, arrival_ns)
+                self._pass_on(source, frame, arrival_ns, now_ns)
             else:
                 self._sink.count("corrupt")
 
@@ -206,7 +206,7 @@ class DecodeStage:
         source.decoder = renew_decoder(source)
         self._sink.count("decoder_renewed")
 
-    def _pass_on(self, source: Source, frame: VideoFrame, arrival_ns: int) -> None:
+    def _pass_on(self, source: Source, frame: VideoFrame, arrival_ns: int, ready_ns: int) -> None:
         canvas = self._canvas
         if canvas is None:
             canvas = self._canvas = Canvas(frame, size=self._config.canvas, aspect=source.aspect)
@@ -220,6 +220,7 @@ class DecodeStage:
             if self._has_delivered:
                 self._sink.count("dropped_pool")
             return
+        target.ready_ns = ready_ns
         if canvas.fill(frame, target):
             self._sink.count("input_changed")
         # The last pictures of a file come out of the decoder without a time base.

@@ -59,6 +59,25 @@ def encode_pictures(
     return [bytes(packet) for packet in packets]
 
 
+def encode_reordered(count: int) -> list[Item]:
+    """Return `count` pictures with B-frames, 25 a second, in the order in which they come."""
+    context = CodecContext.create("libx264", "w")
+    context.width, context.height, context.pix_fmt = 64, 48, "yuv420p"
+    context.time_base, context.framerate = _BASE, Fraction(25)
+    context.gop_size, context.max_b_frames, context.thread_count = 50, 2, 1
+    context.options = {"preset": "veryfast", "x264-params": "scenecut=0:b-adapt=0:b-pyramid=1"}
+    packets: list[Any] = []
+    for index in range(count):
+        picture = av.VideoFrame.from_ndarray(np.full((72, 64), index, np.uint8), format="yuv420p")
+        picture.pts, picture.time_base = index * 3600, _BASE
+        packets += context.encode(picture)
+    packets += context.encode(None)
+    return [
+        Item(packet, is_video=True, arrival_ns=index * NS_PER_S // 25)
+        for index, packet in enumerate(packets)
+    ]
+
+
 def open_source(opened_ns: int = 0) -> Source:
     """Return a connection whose decoder is new."""
     decoder = CodecContext.create("h264", "r")

@@ -16,6 +16,7 @@ from tests.replay.stream import (
     FPS,
     MadeRecording,
     encode_pictures,
+    encode_reordered,
     make_item,
     make_recording,
     open_source,
@@ -127,6 +128,16 @@ def test_a_burst_is_shown_as_fast_as_it_can_be_and_then_all_is_as_before() -> No
     assert max(frame.age_ms for frame in after) < 11 + 1e-6
     assert set(report.summary["dropped"]) <= {"pipeline_busy"}
     assert report.summary["shown"] + sum(report.summary["dropped"].values()) == 4 * FPS
+
+
+def test_pictures_that_wait_for_others_are_no_queue() -> None:
+    """B-frames hold pictures back for tens of ms: nothing that is spared makes that shorter."""
+    items = encode_reordered(200)
+    recording = MadeRecording(lambda: iter([open_source(), *items]))
+    report = create_replay(recording, costs={"decode": 2.0, "detect": 4.0, "encode": 5.0}).run()
+    shown = _list_fate(report, "shown")
+    assert min(frame.age_ms for frame in shown[30:]) > 40  # they do wait
+    assert (report.rungs, report.summary["dropped"]) == ((), {})
 
 
 def test_time_in_a_replay_costs_only_its_work() -> None:
