@@ -39,6 +39,8 @@ _ESTABLISHED_HITS: Final = 3
 _EDGE: Final = 0.1  # of the face's size: closer to the picture's edge it may have left
 _DEFAULT_DT_S: Final = 1 / 30
 _MAX_DT_S: Final = 0.5
+_UNWATCHED: Final = TIME_BASE_HZ // 3  # after so long without a frame nothing is known
+_WARY_FRAMES: Final = 5
 
 
 class Tracking(NamedTuple):
@@ -82,6 +84,7 @@ class FaceTracker:
         self._next_id = 1
         self._frames_since = every_n
         self._is_first = True
+        self._wary = 0  # frames for which a look that found nobody is not believed
         self._pts = 0
         self._scale = (1.0, 1.0)
         self._before = self._luma = np.zeros((0, 0), np.uint8)
@@ -104,6 +107,8 @@ class FaceTracker:
             ModelError: the detector failed; the next frame will be looked at anew.
         """
         cells, cut = self._look(frame)
+        self._is_first |= frame.pts - self._pts > _UNWATCHED
+        self._wary = _WARY_FRAMES if cut or self._is_first else max(self._wary - 1, 0)
         followed = set() if cut else self._follow()
         detected = False
         self._frames_since += 1
@@ -166,7 +171,8 @@ class FaceTracker:
         return followed
 
     def _is_due(self, followed: set[int]) -> bool:
-        if self._is_first or self._frames_since >= max(self._every_n, self._spared_n):
+        is_unsure = bool(self._wary) and not self._faces
+        if self._is_first or is_unsure or self._frames_since >= max(self._every_n, self._spared_n):
             return True
         return any(face.track_id not in followed or face.missed for face in self._faces)
 

@@ -239,3 +239,34 @@ def test_a_lost_face_is_looked_for_at_the_full_size():
     empty.y[:] = np.random.default_rng(5).integers(100, 140, empty.y.shape, np.uint8)
     tracker.update(empty)
     assert detector.lights == [False, False]
+
+
+class Blind:
+    """A detector that finds nobody for some looks, then the face."""
+
+    def __init__(self, looks):
+        self.looks_left = looks
+        self.looks = 0
+
+    def detect(self, frame, *, light=False):
+        self.looks += 1
+        self.looks_left -= 1
+        return [] if self.looks_left >= 0 else [create_detection(140, 90)]
+
+
+def test_a_look_that_found_nobody_is_not_believed_at_a_start():
+    """(C61) The first look of a stream, or after a pause, may miss the face that is there."""
+    detector = Blind(2)
+    tracker = FaceTracker(detector, TrackConfig(), every_n=30, min_score=0.5)
+    frame = create_frame(320, 180)
+    found = []
+    for number in range(8):
+        frame.pts = number * 3000
+        found.append(len(tracker.update(frame).tracks))
+    assert found == [0, 0, 1, 1, 1, 1, 1, 1]
+    detector.looks_left = 10
+    before = detector.looks
+    for number in range(8, 12):
+        frame.pts = number * 3000 + 90_000
+        tracker.update(frame)
+    assert detector.looks > before, "after a pause it is looked at anew"
