@@ -78,6 +78,7 @@ def test_one_press_and_the_face_is_covered(visit, empty):
     """Pictures read back from the page: the face is hidden, the counter in them goes on."""
     visitor = visit()
     visitor.wait_text("#stage-said", "Start your camera")
+    visitor.find("#microphone").check()
     start_camera(visitor)
     raw, box = get_face(visitor)
     assert raw.shape == (180, 320, 3)
@@ -93,6 +94,12 @@ def test_one_press_and_the_face_is_covered(visit, empty):
         visitor.page.keyboard.press("ArrowLeft")
     assert visitor.page.evaluate("stage.style.getPropertyValue('--split')") == "45%"
     assert visitor.find("#operation-blur").is_checked()
+
+    # Sound is off until it is wanted.
+    assert visitor.page.evaluate("after.muted") is True
+    visitor.find("#sound").click()
+    heard = "[after.muted, after.srcObject.getAudioTracks().length, sound.textContent]"
+    assert visitor.page.evaluate(heard) == [False, 1, "Sound off"]
 
     # Another page watches; a page that goes takes its lines with it.
     second = visit(camera=False)
@@ -134,6 +141,19 @@ def test_what_is_switched_is_seen_at_once(visit, empty, record_property):
     assert visitor.read("#cover") == "Show again"
     visitor.find("#cover").click()
     visitor.wait(lambda: visitor.counter() is not None, "to be seen again")
+
+
+def test_another_page_takes_over(visit, empty):
+    """The one that had the camera job says so and lets its own camera go."""
+    first = visit(expects=("status of 40",))
+    start_camera(first)
+    second = visit(expects=("status of 40",))
+    start_camera(second)
+    first.wait_text("#source-problem", "The connection of your camera was ended", 60)
+    assert first.find("#start-camera").is_visible()
+    assert second.find("#stop-camera").is_visible()
+    first.wait_playing()  # now it watches the other's
+    assert first.read("#raw-note")
 
 
 def test_a_camera_that_is_refused(visit, empty):

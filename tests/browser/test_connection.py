@@ -42,7 +42,7 @@ def test_livefuse_goes_and_comes_back(visit, tmp_path):
         second.ask("POST", "/v1/jobs", {**_DRAWN, "start": True})
         visitor.wait(lambda: visitor.read("#lost") == "", "it is back")
         visitor.wait_playing()
-        visitor.wait_text("#health", "Online")
+        assert visitor.wait_text("#health", "Online") == "Online"
         visitor.page.goto("about:blank")
 
 

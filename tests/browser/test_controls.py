@@ -136,6 +136,7 @@ def test_a_streams_address(visit, empty):
     empty.ask("POST", f"/v1/jobs/{job['id']}/stop")
     visitor.wait_text("#stage-said", "This stream is stopped")
     visitor.wait_text("#health", "Stopped")
+    assert visitor.find("#controls").get_attribute("inert") is not None  # nothing to be changed
     visitor.find("#start-again").click()
     visitor.wait_text("#health", "Online")
     visitor.wait_playing()

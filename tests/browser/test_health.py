@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import statistics
+import time
 
+import msgspec
 import pytest
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]
+HZ = 4  # as the page asks for: livefuse/control/web/api.js
 _COUNT_INK = """id => {
   const canvas = document.getElementById(id);
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -56,6 +60,20 @@ def test_load_in_words(visit, api, drawn):
     drops = visitor.read("#drops")
     assert re.search(r"came too late to be shown\s+7\s+faces took too long\s+3", drops)
     assert visitor.read("#health").startswith("Input in trouble: the input sends nothing")
+
+
+def test_figures_cost_little(api, drawn):
+    """(C06) What figures cost a job: below 2 % of a core, by the thread's own time."""
+    api.wait_frames("main", 30)
+    job = api.manager.get_running("main")
+    costs_s = []
+    for _ in range(40):
+        started_s = time.thread_time()
+        msgspec.json.encode(job.statistics())
+        costs_s.append(time.thread_time() - started_s)
+    share = HZ * statistics.median(costs_s)
+    print(f"figures cost {100 * share:.2f} % of a core")
+    assert share < 0.02
 
 
 def test_it_asks_seldom(visit, api, drawn):

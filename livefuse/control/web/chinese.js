@@ -14,7 +14,7 @@ export const CHINESE = {
   before: "处理前", after: "处理后", split: "两幅画面的分界", fullScreen: "全屏", sound: "打开声音", mute: "关闭声音",
   rawElsewhere: "只有本页自己的摄像头才显示处理前的画面。",
   waiting: "画面马上就来…", loading: "正在准备，网络加载完成之前画面会被遮住。",
-  isCovered: "已全部遮住，没有人能看到画面。",
+  isCovered: "已全部遮住。按“恢复显示”继续。",
   jobStopped: "此直播流已停止。", jobFailed: "此直播流失败：{text}", startAgain: "重新开始",
   noViewer: "此浏览器无法显示画面：{text}", noViewerHint: "可以用 VLC 或 OBS 打开这个地址观看：", noWebRtc: "不支持 WebRTC",
 

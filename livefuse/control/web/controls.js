@@ -36,7 +36,7 @@ export function createControls(page) {
 
   function show() {
     if (view.token !== null) for (const field of view.fields) field(view.token);
-    element.toggleAttribute("inert", view.token === null);
+    element.toggleAttribute("inert", view.token === null || page.getJob()?.state !== "running");
     setText(busy, patches.isBusy ? say("busy") : "");
   }
 
@@ -65,6 +65,7 @@ export function createControls(page) {
   element.append(make("div", { class: "head" }, make("h2", {}, say("operations")), busy), createOperations(shared, parts));
   return {
     element,
+    onJobs: show,
     onJob: (job) => {
       view.job = job;
       view.asked = -Infinity;

@@ -14,7 +14,7 @@ export const ENGLISH = {
   before: "Before", after: "After", split: "Where the two pictures meet", fullScreen: "Full screen", sound: "Sound on", mute: "Sound off",
   rawElsewhere: "The picture before is shown for this page's own camera only.",
   waiting: "The picture is on its way…", loading: "Getting ready. Pictures are covered until the networks are loaded.",
-  isCovered: "Everything is covered. Nobody sees the picture.",
+  isCovered: "Everything is covered. Press Show again to go on.",
   jobStopped: "This stream is stopped.", jobFailed: "This stream has failed: {text}", startAgain: "Start again",
   noViewer: "The picture cannot be shown in this browser: {text}", noViewerHint: "It can be watched in VLC or OBS at this address:", noWebRtc: "it has no WebRTC",
 

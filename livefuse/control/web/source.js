@@ -189,6 +189,7 @@ async function fillDevices(select) {
   select.replaceChildren(
     ...cameras.map((one, index) => make("option", { value: one.deviceId }, one.label || say("camera", { number: index + 1 }))),
   );
+  if (!cameras.length) select.append(make("option", { value: "" }, say("cameraMissing")));
   if (chosen) select.value = chosen;
   select.disabled = cameras.length < 2;
 }

@@ -26,7 +26,10 @@ export function createStudio(root, page) {
       controls.onJob(job);
       show();
     },
-    onJobs: show,
+    onJobs: () => {
+      controls.onJobs();
+      show();
+    },
     onFigures: (figures) => {
       controls.onFigures(figures);
       show();
