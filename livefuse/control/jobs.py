@@ -184,15 +184,8 @@ class JobManager:
             raise JobError(f"the job {job_id} is not running", hint="start it first")
         return job
 
-    def get_shown(self, job_id: str) -> Job:
-        """Return the job of that name or, once it is over, the one that runs instead of it.
-
-        Raises:
-            JobError: it was never started.
-        """
-        job = self.get(job_id).job
-        if job is None:
-            raise JobError(f"the job {job_id} has not been started", hint="start it first")
+    def get_shown(self, job: Job) -> Job:
+        """Return `job` or, once it is over, the newest of those that run instead of it."""
         others = [m.job for m in self.list_managed() if m.job is not None and not m.job.wait(0)]
         return job if not job.wait(0) or not others else others[-1]
 

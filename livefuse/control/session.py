@@ -79,7 +79,8 @@ class _Session:
 
     def _write_recording(self) -> None:
         """Write what is kept of the input, and say where; SIGUSR1 asks for it."""
-        job = self._manager.get(JOB_ID).job
+        jobs = [managed.job for managed in self._manager.list_managed()]
+        job = next(filter(None, jobs), None)
         if job is None:
             return
 
@@ -135,17 +136,17 @@ class _Session:
             if not self._request.quiet:
                 # Again, now that a panel may stand between the logs and the terminal.
                 set_up_logging(self._config.log, self._request.urls)
-            await self._show_until(reporter, {finished, stop}, end_s)
+            await self._show_until(reporter, job, {finished, stop}, end_s)
         set_up_logging(self._config.log, self._request.urls)
         return None if job.wait(0) else job.statistics()
 
     async def _show_until(
-        self, reporter: Reporter, ends: set[asyncio.Future[Any]], end_s: float
+        self, reporter: Reporter, job: Job, ends: set[asyncio.Future[Any]], end_s: float
     ) -> None:
         loop = asyncio.get_running_loop()
         watch = OutputWatch()
         while (left_s := end_s - loop.time()) > 0:
-            stats = self._manager.get_shown(JOB_ID).statistics()
+            stats = self._manager.get_shown(job).statistics()
             reporter.update(stats)
             watch.note(stats.outputs)
             if is_all_lost(stats.outputs):

@@ -79,6 +79,19 @@ def keeping_busy(base, key):
         yield
 
 
+def test_a_job_that_is_deleted_ends_its_run(tmp_path):
+    """By the API, as if it had been stopped: the run was for it alone."""
+    with running(tmp_path) as (process, base, key):
+        while not json.loads(ask(f"{base}/v1/jobs/main/status{key}"))["frames_out"]:
+            time.sleep(0.05)
+        request = urllib.request.Request(f"{base}/v1/jobs/main{key}", method="DELETE")
+        with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=20) as answer:
+            assert answer.status == 204
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert (tmp_path / "out.mp4").stat().st_size > 1000
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_while_requests_run_ends_it_in_order(number, tmp_path):
     """Exit 0 within ten seconds, and a file that can be played."""

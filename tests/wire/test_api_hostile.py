@@ -19,6 +19,7 @@ import pytest
 from livefuse.control.api import body, doorway
 from livefuse.control.api.doorway import MAX_CONNECTIONS
 from tests.apis import KEY, RunningApi
+from tests.wire.servers import wait_until
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(90)]
 
@@ -248,6 +249,24 @@ def test_pictures_that_cannot_be_used_are_refused(api, kind, picture):
     assert told.status == 422, told.data
     assert "picture" in told.value["detail"] or "face" in told.value["detail"]
     assert peak < 400_000_000
+
+
+def test_few_pictures_are_held_at_a_time(api):
+    """The fifth is told to wait; those that hang up give their places back."""
+    lines = ["Content-Type: image/png", "Content-Length: 9000"]
+    path = f"/v1/jobs/main/source-face?{CONSENT}"
+    head = make_head(f"PUT {path} HTTP/1.1", *lines)
+    png = {"Content-Type": "image/png"}
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            sock = socket.create_connection(("127.0.0.1", api.server.port), 5)
+            stack.enter_context(contextlib.closing(sock)).sendall(head)
+        wait_until(lambda: api.server._api.uploads == 4, 10, "four")
+        full = api.ask("PUT", path, body=b"x", headers=png)
+        assert full.status == 503
+        assert full.headers["Retry-After"]
+    wait_until(lambda: api.server._api.uploads == 0, 10, "their places")
+    assert api.ask("PUT", path, body=b"x", headers=png).status == 422
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 JSON_TYPES: Final = frozenset({"application/json", "application/merge-patch+json"})
 _MAX_JSON_BYTES: Final = 64 * 1024
-_BODY_S: Final = 20.0
+_BODY_S: Final = 10.0
+_SLOWEST_BYTES_PER_S: Final = 500_000
 
 
 async def read_json(request: web.Request, kind: type[T]) -> T:
@@ -49,11 +50,12 @@ async def read_bytes(request: web.Request, types: frozenset[str], limit_bytes: i
         raise web.HTTPUnsupportedMediaType(text=f"send one of {', '.join(sorted(types))}")
     if (request.content_length or 0) > limit_bytes:
         raise web.HTTPRequestEntityTooLarge(limit_bytes, request.content_length or 0)
+    patience_s = _BODY_S + limit_bytes / _SLOWEST_BYTES_PER_S
     try:
-        async with asyncio.timeout(_BODY_S):
+        async with asyncio.timeout(patience_s):
             return await _collect(request, limit_bytes)
     except TimeoutError:
-        raise web.HTTPRequestTimeout(text=f"the body took more than {_BODY_S:g} s") from None
+        raise web.HTTPRequestTimeout(text=f"the body took more than {patience_s:.0f} s") from None
     except (ClientPayloadError, HttpProcessingError, web.RequestPayloadError):
         raise web.HTTPBadRequest(text="the body does not come as its headers say") from None
 

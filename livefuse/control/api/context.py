@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 class Api:
     """The worker's jobs, and what is shared by all requests. Used on the control loop.
 
-    `players` counts those who take a stream or events now.
+    `players`, `watchers` and `uploads` count those who take a stream, take events or send a
+    picture now.
     """
 
     manager: JobManager
@@ -36,6 +37,7 @@ class Api:
     metrics: CollectorRegistry
     players: int = 0
     watchers: int = 0
+    uploads: int = 0
     figures: Figures = field(default_factory=Figures)
 
     def get_managed(self, request: web.Request) -> ManagedJob:

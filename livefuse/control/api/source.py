@@ -8,12 +8,16 @@ from livefuse.control.api.body import answer, read_bytes, read_json
 from livefuse.control.api.context import get_api
 from livefuse.control.api.views import FaceChoice, FaceView
 from livefuse.control.changes import change_token
+from livefuse.errors import JobCapacityError
 from livefuse.safety.picture import MAX_PICTURE_BYTES
 from livefuse.safety.records import AVATAR_PREFIX
 
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from livefuse.control.api.context import Api
+
+_MAX_UPLOADS: Final = 4
 PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/webp"})
 
 
@@ -22,16 +26,27 @@ async def set_source_face(request: web.Request) -> web.Response:
     api = get_api(request)
     job_id = api.get_job(request).job_id
     if request.content_type in PICTURE_TYPES:
-        picture = await read_bytes(request, PICTURE_TYPES, MAX_PICTURE_BYTES)
-        consent, name = request.query.get("consent", ""), request.query.get("name", "")
-        worker = api.manager.worker
-        face_id = await api.run("enroll", lambda: worker.take_picture(picture, consent, name))
+        face_id = await _take_picture(api, request)
     else:
         choice = await read_json(request, FaceChoice)
         face_id = await api.run("face", lambda: api.manager.worker.find_face(choice.face))
     patch = {"source_face": face_id}
     await api.run("patch", lambda: change_token(api.manager, job_id, patch))
     return answer(create_face_view(face_id, request.query.get("name", "")))
+
+
+async def _take_picture(api: Api, request: web.Request) -> str:
+    """Return the id of the face in the picture that comes; few at a time: each is held whole."""
+    if api.uploads >= _MAX_UPLOADS:
+        raise JobCapacityError(f"{_MAX_UPLOADS} pictures are coming in", hint="try again soon")
+    api.uploads += 1
+    try:
+        picture = await read_bytes(request, PICTURE_TYPES, MAX_PICTURE_BYTES)
+        consent, name = request.query.get("consent", ""), request.query.get("name", "")
+        worker = api.manager.worker
+        return await api.run("enroll", lambda: worker.take_picture(picture, consent, name))
+    finally:
+        api.uploads -= 1
 
 
 def create_face_view(face_id: str, name: str) -> FaceView:
