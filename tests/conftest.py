@@ -8,6 +8,7 @@ import shutil
 import tempfile
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.media import make_clip
 
@@ -15,6 +16,10 @@ from tests.media import make_clip
 # any test module is read: some copy the environment.
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="livefuse-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_DATA_HOME"], ignore_errors=True)
+
+# What a machine does beside the tests is no fault of what is tested.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 pytest_plugins = ["tests.plugins.blocked_loop"]
 

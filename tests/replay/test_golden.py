@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from livefuse.decisions import FrameDecision, Report
 
 _S = 90_000
+pytestmark = pytest.mark.timeout(240)
 
 
 @cache
