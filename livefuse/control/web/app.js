@@ -88,6 +88,7 @@ function followJob(job) {
     },
     onEnd: () => {
       line.isFollowing = false;
+      views.studio.onEnd(job);
       pollJobs();
     },
     onLost: (isOver) => {

@@ -6,6 +6,7 @@ import { publish } from "/web/rtc.js";
 import { say } from "/web/words.js";
 
 export const CAMERA_JOB = "camera";
+const END_MS = 3000;
 const HINTS = {
   NotAllowedError: () => [say("cameraRefused"), say("cameraRefusedHint")],
   SecurityError: () => [say("cameraRefused"), say("cameraRefusedHint")],
@@ -96,14 +97,16 @@ export function createSource(page, onChange) {
     view.line.onGone(() => comeBack());
   }
 
-  /** The line to the worker broke: send again; when another page has taken over, let it. */
-  async function comeBack() {
+  /** The line to the worker broke: send again. Who has stopped the job or taken it over is let. */
+  async function comeBack(isRestarted = false) {
     if (view.raw === null || view.isBusy) return;
     await run(async () => {
       try {
         const jobs = await page.refresh();
-        if (jobs.some((job) => job.id === CAMERA_JOB && job.state === "running")) await sendCamera();
-        else await start();
+        const job = jobs.find((one) => one.id === CAMERA_JOB);
+        if (job?.state === "running") await sendCamera();
+        else if (job === undefined && isRestarted) await start();
+        else throw new Problem(0, say("cameraLost"));
       } catch (error) {
         if (!page.isConnected()) return; // tried when it is back
         letGo();
@@ -141,7 +144,13 @@ export function createSource(page, onChange) {
   return {
     start: () => run(start),
     onBack: (jobs) => {
-      if (!jobs.some((job) => job.id === CAMERA_JOB)) comeBack();
+      if (!jobs.some((job) => job.id === CAMERA_JOB)) comeBack(true);
+    },
+    onEnd: (job) => {
+      const { line } = view;
+      if (job !== CAMERA_JOB || line === null || view.isBusy) return;
+      // Not by this page. A worker that is ending is given the time to be gone.
+      setTimeout(() => view.line === line && comeBack(), END_MS);
     },
     element: make(
       "section", { class: "card" },

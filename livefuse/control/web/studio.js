@@ -20,6 +20,7 @@ export function createStudio(root, page) {
     startCamera: source.start,
     hangUp: stage.hangUp,
     onBack: source.onBack,
+    onEnd: source.onEnd,
     onJob: (job, isBack) => {
       stage.watch(job, isBack);
       showBefore();
