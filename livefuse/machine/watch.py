@@ -9,6 +9,7 @@ from livefuse.clock import NS_PER_S, Clock
 from livefuse.machine.files import MachineReader
 from livefuse.machine.graphics import GraphicsMemory
 from livefuse.machine.reading import Reading, judge
+from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,9 +46,13 @@ class MachineWatch:
         self._told: set[str] = set()
 
     def run(self) -> None:
-        """Look until `end`."""
-        while not self._clock.wait(self._ended, _EVERY_NS):
-            self.look()
+        """Look until `end`; a machine that cannot be read presses nobody."""
+        try:
+            while not self._clock.wait(self._ended, _EVERY_NS):
+                self.look()
+        except Exception as error:  # noqa: BLE001 - a job does not depend on its sensors
+            get_logger("machine").warning("the machine's load cannot be read", cause=str(error))
+            self._tell(set())
 
     def end(self) -> None:
         """Let `run` end."""

@@ -72,6 +72,7 @@ class FanOut:
     ) -> None:
         self.live = live
         self.whep = whep
+        self._failed_streams: set[LiveStream | WhepOutput] = set()
         self.snapshot = Snapshot()
         self._joined: tuple[LiveStream | WhepOutput, ...] = (*live.values(), *filter(None, [whep]))
         self._create = create
@@ -207,7 +208,10 @@ class FanOut:
                 except Exception as error:  # noqa: BLE001 - one output must not take the others along
                     self._report(target, error)
         for stream in self._joined:
-            stream.send(packet)
+            try:
+                stream.send(packet)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._report_player(stream, error)
         self._keyframes.serve()
 
     def relay(self, packet: Packet) -> None:
@@ -248,6 +252,14 @@ class FanOut:
 
     def _list_packet_outputs(self) -> list[Output]:
         return [target.packets for target in self._targets if target.packets is not None]
+
+    def _report_player(self, stream: LiveStream | WhepOutput, error: Exception) -> None:
+        """Log the first failure of a stream for players."""
+        if stream in self._failed_streams:
+            return
+        self._failed_streams.add(stream)
+        kind = stream.status().kind
+        self._log.error("players get no stream", kind=kind, error=type(error).__name__)
 
     def _report(self, target: _Target, error: Exception) -> None:
         """Log the first failure of an output; the rest is in its status."""

@@ -97,3 +97,16 @@ def test_a_cards_number_is_the_one_among_all():
     assert find_index(1, "4,2") == 2
     assert find_index(1, "4") is None
     assert find_index(0, "GPU-8f6a") is None
+
+
+def test_a_machine_that_cannot_be_read_presses_nobody():
+    """A job does not depend on its sensors: the watch ends, the job does not."""
+
+    class Broken(FakeReader):
+        def read(self):
+            raise OSError("sensors gone")
+
+    told: list[set[str]] = []
+    watch = MachineWatch(GovernorConfig(), ManualClock(), told.append, reader=Broken([]))
+    watch.run()
+    assert told == [set()]

@@ -10,11 +10,12 @@ import pytest
 import structlog
 
 from livefuse.clock import ManualClock, SystemClock
-from livefuse.config import Config
+from livefuse.config import Config, HttpConfig
 from livefuse.errors import ConfigError, JobError, JobNotFoundError, PublishConnectError
 from livefuse.publish import create_output, is_file_url
 from livefuse.publish.base import OutputStatus
 from livefuse.publish.fanout import FanOut
+from livefuse.publish.flv import LiveStream
 from livefuse.publish.keyframes import KeyframeRequests
 from livefuse.publish.record import FileOutput
 from livefuse.publish.rtmp import RtmpOutput
@@ -258,3 +259,23 @@ def test_files_are_told_from_streams():
     assert is_file_url("FILE:///tmp/x.mp4")
     assert not is_file_url("rtmp://h/a/k")
     assert not is_file_url("virtualcam:")
+
+
+def test_a_stream_for_players_that_fails_harms_nobody():
+    class Failing(LiveStream):
+        def send(self, packet):
+            raise RuntimeError("no")
+
+    good, clock = FakeOutput(), ManualClock()
+    keyframes = KeyframeRequests(clock, lambda: None)
+    players: dict[str, LiveStream] = {"flv": Failing("flv", HttpConfig(), lambda: None, clock)}
+    fanout = FanOut({"fake:0": good}.__getitem__, players, keyframes)
+    fanout.add("fake:0")
+    media = make_media()
+    fanout.open(media.streams)
+    with structlog.testing.capture_logs() as said:
+        for packet in media.packets:
+            fanout.send(packet)
+    assert good.got == media.packets
+    assert [entry["event"] for entry in said] == ["players get no stream"]
+    fanout.close(1)
