@@ -77,8 +77,7 @@ class PacketRing:
 
     def _trim(self, now_ns: int) -> None:
         while len(self._groups) > 1 and (
-            _get_time(self._groups[1][0]) <= now_ns - self._keep_ns
-            or self._bytes > self._max_bytes
+            _get_time(self._groups[1][0]) <= now_ns - self._keep_ns or self._bytes > self._max_bytes
         ):
             self._drop_oldest()
         if self._sizes[0] > self._max_bytes:
