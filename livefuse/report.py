@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from livefuse.token import Token
 
 _GOOD: Final = frozenset({"LOADING", "ONLINE", "STOPPED"})
+_NOT_TAKEN: Final = ("late", "pool")  # came, and were given up before the first ring
 _OPENING_S: Final = 5.0  # rtmp.connect_timeout_ms: so long an output may need, and that is no news
 
 
@@ -88,18 +89,18 @@ class Report:
         stages, media = entrance.stages, entrance.media
         token = (stages.last_token if stages is not None else None) or template
         health, reason = self.judge(state, error)
-        loading = self._builder.loading
+        loading, dropped = self._builder.loading, telemetry.dropped()
         networks = loading.describe_networks() if loading is not None else {}
         return Statistics(
             job=entrance.job_id,
             state=self._describe_state(state),
             source=redact_url(self._spec.source),
             seconds=round((telemetry.clock.now_ns() - telemetry.started_ns) / NS_PER_S, 3),
-            frames_in=entrance.frames,
+            frames_in=entrance.frames + sum(dropped.get(name, 0) for name in _NOT_TAKEN),
             frames_out=telemetry.latency.count,
             fps_in=telemetry.frames_in.per_s(),
             fps_out=telemetry.frames_out.per_s(),
-            dropped=telemetry.dropped(),
+            dropped=dropped,
             counts=telemetry.counts(),
             faces=stages.faces if stages is not None else 0,
             latency=telemetry.latency.overall(),

@@ -51,7 +51,9 @@ def create_app() -> App:
     return app
 
 
-def _explain_usage(text: str) -> str:
+def _explain_usage(text: str, tokens: Sequence[str]) -> str:
+    if "--from" in text and "requires an argument" in text and "--from" not in tokens:
+        return "say where frames come from: --from URL"
     if "requires an argument" in text:
         return f"{text.rstrip('.')}: write --option=VALUE for a value that begins with -"
     return f"{text.rstrip('.')}: see  livefuse --help"
@@ -65,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             try:
                 result = create_app()(tokens, exit_on_error=False, print_error=False, verbose=False)
             except CycloptsError as error:
-                complain(_explain_usage(redact_text(str(error), tuple(tokens))))
+                complain(_explain_usage(redact_text(str(error), tuple(tokens)), tokens))
                 return USAGE_ERROR
     except LivefuseError as error:
         return report_failure(error, tuple(tokens))

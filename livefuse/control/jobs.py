@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 MAX_JOBS: Final = 64
 _STOP_S: Final = 8.0
+_LOOK_S: Final = 0.5
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -53,6 +54,7 @@ class JobManager:
         self._outlives_script = outlives_script
         self._jobs: dict[str, ManagedJob] = {}
         self._is_closed = False
+        self._closing = threading.Event()
         self._lock = threading.Lock()
 
     # As requirement R45 writes it.
@@ -190,10 +192,15 @@ class JobManager:
         return job if not job.wait(0) or not others else others[-1]
 
     def wait_idle(self) -> None:
-        """Wait until no job runs any more."""
-        while running := [m.job for m in self.list_managed() if m.phase == "running"]:
-            if (job := running[0]) is not None:
-                job.wait()
+        """Wait until all jobs have come to their end; one that was put aside may go on."""
+        while jobs := [m for m in self.list_managed() if m.phase == "running" or m.is_put_aside]:
+            running = [m.job for m in jobs if m.job is not None and m.phase == "running"]
+            if running:
+                running[0].wait()
+            else:
+                self._closing.wait(_LOOK_S)
+            if self._is_closed:
+                return
 
     def list_managed(self) -> list[ManagedJob]:
         """Return all, the oldest first."""
@@ -277,6 +284,7 @@ class JobManager:
     def close(self) -> bool:
         """Stop every job and let none begin any more; True when all are closed."""
         self._is_closed = True
+        self._closing.set()
         return self.stop_all()
 
     def _check_open(self) -> None:

@@ -41,6 +41,11 @@ class ManagedJob:
         return "failed" if job.error is not None else "stopped"
 
     @property
+    def is_put_aside(self) -> bool:
+        """Whether somebody stopped it, who may start it again."""
+        return self._is_stopping and not self.is_deleted and self.phase == "stopped"
+
+    @property
     def error(self) -> str:
         """The sentence it failed with, without secrets."""
         job = self.job

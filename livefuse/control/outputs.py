@@ -30,7 +30,7 @@ class OutputWatch:
         A connection that has just been made is none yet: a server may refuse it at once.
         """
         for index, output in enumerate(outputs):
-            if output["kind"].startswith("http"):
+            if _is_for_players(output):
                 continue
             name, cause = str(output.get("id") or index), str(output["error"])
             if cause and cause != self._told.get(name):
@@ -42,7 +42,7 @@ class OutputWatch:
 
 def is_all_lost(outputs: Sequence[OutputFigures]) -> bool:
     """Say whether every target was a file and none of them can be written any more."""
-    targets = [output for output in outputs if not output["kind"].startswith("http")]
+    targets = [output for output in outputs if not _is_for_players(output)]
     return bool(targets) and all(map(_is_lost_file, targets))
 
 
@@ -55,6 +55,11 @@ def explain_lost_files(outputs: Sequence[OutputFigures]) -> PublishError | None:
         "; ".join(str(output["error"]) for output in lost),
         hint="make room or choose another place; what was written before can be played",
     )
+
+
+def _is_for_players(output: OutputFigures) -> bool:
+    """Say whether nobody asked for it: it is there for whoever comes."""
+    return str(output["kind"]).startswith(("http", "webrtc"))
 
 
 def _is_lost_file(output: OutputFigures) -> bool:

@@ -113,7 +113,13 @@ class _Session:
                 say(f"waiting for {redact_text(self._request.source)}, Ctrl-C stops")
                 if self._server is not None:
                     say(f"watch: {self._server.get_url('/')}  (in a browser)")
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            left_s = None if self._request.for_s is None else self._request.for_s - _PATIENCE_S
+            if not done:
+                await asyncio.wait(
+                    either,
+                    timeout=left_s and max(left_s, 0.0),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
             if started.done():
                 started.result()
                 last = await self._watch(job, stop)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import av
 import av.error
 import av.logging
+import msgspec
 from av.codec.context import CodecContext, Flags, ThreadType
 from av.codec.hwaccel import HWAccel
 from av.stream import Discard, Disposition
@@ -38,6 +39,8 @@ _TLS_SCHEMES: Final = frozenset({"https", "rtmps", "rtsps", "hls"})
 _PACED_SCHEMES: Final = frozenset({"http", "https", "hls"})
 _RTSP_OPTIONS: Final = {"max_delay": "200000"}
 _UDP_OPTIONS: Final = {"overrun_nonfatal": "1", "fifo_size": "50000"}
+_LATE_PICTURE_SCHEMES: Final = frozenset({"rtmp", "rtmps"})
+_PATIENT_MS: Final = 4000
 _MAX_FPS: Final = 240
 _DEFAULT_FPS: Final = 30.0
 _HEADED: Final = frozenset({"h264", "hevc"})
@@ -86,15 +89,14 @@ def open_source(
         av.error.FFmpegError, OSError: it cannot be opened.
         IngestUnsupportedError: there is no video, or no decoder for it.
     """
-    scheme = get_scheme(url)
-    container = av.open(
-        target,
-        mode="r",
-        format="mpegts" if scheme == "srt" else None,
-        options=build_options(scheme, config, is_live=is_live),
-        timeout=(config.open_timeout_ms / 1000, config.read_timeout_ms / 1000),
-        hwaccel=hardware,
-    )
+    container = _open(target, config, url, is_live=is_live, hardware=hardware)
+    if is_live and get_scheme(url) in _LATE_PICTURE_SCHEMES and _choose_video(container) is None:
+        # Its header names no streams: where sound comes at once, pictures wait for a keyframe.
+        container.close()
+        patient = msgspec.structs.replace(
+            config, analyze_ms=_PATIENT_MS, probe_bytes=8 * config.probe_bytes
+        )
+        container = _open(target, patient, url, is_live=True, hardware=hardware)
     try:
         source = _describe(container, config, url, is_live=is_live, frame_threads=frame_threads)
     except BaseException:
@@ -102,6 +104,20 @@ def open_source(
         raise
     source.hardware = hardware
     return source
+
+
+def _open(
+    target: object, config: IngestConfig, url: str, *, is_live: bool, hardware: HWAccel | None
+) -> InputContainer:
+    scheme = get_scheme(url)
+    return av.open(
+        target,
+        mode="r",
+        format="mpegts" if scheme == "srt" else None,
+        options=build_options(scheme, config, is_live=is_live),
+        timeout=(config.open_timeout_ms / 1000, config.read_timeout_ms / 1000),
+        hwaccel=hardware,
+    )
 
 
 def get_scheme(url: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import io
+import os
 import platform
 import sys
 from pathlib import Path
@@ -50,7 +51,11 @@ class RuntimeReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_onnxruntime() -> Any:  # noqa: ANN401 - onnxruntime is untyped
-    """Return the module; it is slow to load, and a job that runs no network goes without."""
+    """Return the module; it is slow to load, and a job that runs no network goes without.
+
+    Unless it is told before it is loaded, it reports the machine to its makers over the network.
+    """
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime  # noqa: PLC0415 - see above
 
     return onnxruntime

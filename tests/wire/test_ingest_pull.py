@@ -6,7 +6,9 @@ import functools
 import http.server
 import itertools
 import subprocess
+import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -90,6 +92,21 @@ def test_rtmp_is_pulled(nginx, face_clip):
         with running(nginx.url("pull")) as sink:
             check_flow(sink, 60)
             check_counter(sink)
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.6, 1.1, 1.7])
+def test_rtmp_is_joined_anywhere_between_keyframes_far_apart(nginx, face_clip, tmp_path, wait_s):
+    """The header names no streams: sound comes at once, pictures with the next keyframe."""
+    clip = tmp_path / "far.mp4"  # in fragments of half a second: sound and pictures by turns
+    options = ("--operations", "none", "--quiet", "--set", "encode.keyframe_interval_s=3")
+    command = [sys.executable, "-m", "livefuse", "run", "--from", str(face_clip), "--to", str(clip)]
+    subprocess.run([*command, *options], check=True, timeout=60)
+    with push_rtmp(clip, nginx.url("far"), is_looping=True):
+        wait_until(lambda: nginx.is_publishing("far"), 10)
+        time.sleep(wait_s)
+        with running(nginx.url("far")) as sink:
+            wait_until(lambda: len(sink.counters) > 10, 15, "pictures")
+        assert sink.counts["reconnect"] == 0
 
 
 def test_lost_rtsp_server_comes_back_and_time_goes_on(short_clip):

@@ -114,6 +114,8 @@ function showHealth() {
 }
 
 function showCovered(isCovered) {
+  // The picture as it is, which only this page shows, is covered too.
+  document.body.classList.toggle("covered", isCovered);
   const button = find("cover");
   button.setAttribute("aria-pressed", String(isCovered));
   setText(button, say(isCovered ? "uncover" : "cover"));

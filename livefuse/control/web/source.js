@@ -24,7 +24,7 @@ export function createSource(page, onChange) {
   const startButton = make("button", { type: "button", id: "start-camera", class: "strong" }, say("startCamera"));
   const stopButton = make("button", { type: "button", id: "stop-camera", hidden: true }, say("stop"));
   const openButton = make("button", { type: "submit", id: "open-stream" }, say("start"));
-  const view = { raw: null, line: null, isBusy: false };
+  const view = { raw: null, line: null, isBusy: false, aside: [] };
 
   function show() {
     startButton.hidden = view.raw !== null;
@@ -79,8 +79,18 @@ export function createSource(page, onChange) {
     await page.refresh();
     page.look(CAMERA_JOB);
     // What was only shown for want of a camera makes room for it.
-    const drawn = jobs.filter((job) => job.state === "running" && /^(demo|test):/.test(job.spec?.source ?? ""));
+    const drawn = jobs.filter((job) => job.state === "running" && isDrawn(job));
     await Promise.all(drawn.map((job) => ask("POST", `/v1/jobs/${job.id}/stop`)));
+    view.aside = drawn.map((job) => job.id);
+    await page.refresh();
+  }
+
+  /** What made room comes back. */
+  async function bringBack() {
+    const jobs = await page.refresh();
+    const waiting = jobs.filter((job) => view.aside.includes(job.id) && job.state === "stopped");
+    view.aside = [];
+    await Promise.all(waiting.map((job) => ask("POST", `/v1/jobs/${job.id}/start`)));
     await page.refresh();
   }
 
@@ -125,7 +135,7 @@ export function createSource(page, onChange) {
   stopButton.addEventListener("click", () => run(async () => {
     await forgetJob();
     letGo();
-    await page.refresh();
+    await bringBack();
   }));
   addEventListener("pagehide", () => view.line?.close());
   fillDevices(device);
@@ -165,6 +175,12 @@ export function createSource(page, onChange) {
       problem,
     ),
   };
+}
+
+/** A drawn picture that goes nowhere but to players and files: nobody's stream is taken off air. */
+function isDrawn(job) {
+  const isRemote = (target) => /^\w+:\/\//.test(target);
+  return /^(demo|test):/.test(job.spec?.source ?? "") && !job.spec.targets.some(isRemote);
 }
 
 const describeInsecure = () => [say("cameraInsecure"), say("cameraInsecureHint", { port: location.port })];
