@@ -28,7 +28,7 @@ SMALL = ("--set", "ingest.canvas=320x180", "--set", "http.port=0")
 def start(*arguments, folder, **options):
     command = [sys.executable, "-m", "livefuse", "run", *arguments]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=folder, env=ENV, text=True, **{**pipes, **options})
+    return subprocess.Popen(command, cwd=folder, text=True, **{"env": ENV, **pipes, **options})
 
 
 @contextlib.contextmanager
@@ -244,3 +244,29 @@ def test_an_input_is_never_written_over(tmp_path):
         assert "while it is read" in err
     assert clip.read_bytes() == before
     assert not (tmp_path / "out.mp4").exists()
+
+
+def test_nothing_is_reported_to_the_makers_of_libraries(tmp_path):
+    """(R55) onnxruntime keeps an id of the machine and reports to its makers unless it is told."""
+    environment = {**ENV, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
+    arguments = ("--from", "demo:?size=320x180", "--for", "2", "--quiet", *SMALL)
+    with start(*arguments, folder=tmp_path, env=environment) as process:
+        _, err = process.communicate(timeout=40)
+    assert process.returncode == 0, err
+    assert {path.name for path in tmp_path.iterdir()} <= {"data"}
+
+
+def test_a_job_that_was_stopped_over_http_may_go_on(tmp_path):
+    """A page puts a job aside for its camera: the process is there for when it comes back."""
+    with running("--from", "test:", *SMALL, folder=tmp_path) as (process, page):
+        wait_live(page)
+        for what in ("stop", "start"):
+            request = urllib.request.Request(at(page, f"/v1/jobs/main/{what}"), method="POST")
+            with urllib.request.urlopen(request, timeout=15) as answer:
+                assert answer.status == 200
+            time.sleep(1.0)
+            assert process.poll() is None
+        wait_live(page)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    assert process.returncode == 0
