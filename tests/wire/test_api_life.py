@@ -250,7 +250,7 @@ def measure():
 
 def test_a_job_that_is_gone_leaves_nothing(api):
     """Memory, threads and files come back, for as many lives as go into 12 seconds."""
-    for _ in range(8):
+    for _ in range(50):  # until the heap has the size that one life after the other needs
         live_once(api)
     time.sleep(0.5)
     before = measure()
