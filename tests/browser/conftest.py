@@ -15,7 +15,7 @@ from tests.wire.servers import require
 _FAKE_UI = "--use-fake-ui-for-media-stream"  # would let every page have the camera
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(tmp_path_factory):
     """A Chromium whose camera shows a face and a counter, 320x180."""
     require(CHROMIUM)
@@ -33,7 +33,7 @@ def browser(tmp_path_factory):
         chromium.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def api(tmp_path_factory):
     """A worker; sockets that leave this machine are noted, and none may be."""
     folder = tmp_path_factory.mktemp("worker")

@@ -29,7 +29,8 @@ OFFERS = Path(__file__).parents[1] / "unit" / "rtc" / "offers"
 @contextlib.contextmanager
 def running(source, *settings):
     """Run a job without operations; give it, and how to send to it and to watch it."""
-    config = load_config(settings=(f'webrtc.addresses=["{LOOPBACK}"]', *settings))
+    small = (f'webrtc.addresses=["{LOOPBACK}"]', "webrtc.canvas=source")
+    config = load_config(settings=(*small, *settings))
     job = Worker(config, SystemClock()).add_job("job", JobSpec(source, (), (), mode="live"))
     job.start()
     try:
