@@ -241,6 +241,12 @@ def live_once(api):
     assert api.ask("DELETE", f"/v1/jobs/{name}").status == 204
 
 
+def count_jobs():
+    """How many jobs this process holds; those of other tests may be among them."""
+    gc.collect()
+    return sum(type(one) is Job for one in gc.get_objects())
+
+
 def measure():
     gc.collect()
     trim_heap()
@@ -253,7 +259,7 @@ def test_a_job_that_is_gone_leaves_nothing(api):
     for _ in range(50):  # until the heap has the size that one life after the other needs
         live_once(api)
     time.sleep(0.5)
-    before = measure()
+    before, jobs = measure(), count_jobs()
     over_s = time.monotonic() + 12
     lives = 0
     while lives < 100 and time.monotonic() < over_s:
@@ -265,8 +271,7 @@ def test_a_job_that_is_gone_leaves_nothing(api):
     assert lives >= 5
     assert after[2] <= before[2] + 2
     assert after[0] - before[0] < 4 + 0.2 * lives
-    kept = [one for one in gc.get_objects() if type(one) is Job]
-    assert len(kept) <= 1
+    assert count_jobs() <= jobs + 1
 
 
 def take_picture(api, name):
