@@ -151,7 +151,8 @@ class Peer:
         self._is_ended = True
         self.state = "closed"
         self._on_end(ending)
-        with contextlib.suppress(asyncio.TimeoutError):
+        # aiortc cannot close what an odd offer left half made: a section without a transport.
+        with contextlib.suppress(asyncio.TimeoutError, AttributeError):
             await asyncio.wait_for(self._connection.close(), _CLOSE_S)
 
     def _announce(self, text: str) -> str:
