@@ -10,6 +10,7 @@ import asyncio
 import random
 import threading
 import time
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,7 @@ class PacketTrack(MediaStreamTrack):
         return packet
 
 
-class Client:
+class Client(ABC):
     """One peer that offers. `answer` takes the offer and returns the session it is answered by."""
 
     def __init__(self, answer: Callable[[str], Session]) -> None:
@@ -157,8 +158,9 @@ class Client:
             for protocol in ice._protocols:
                 protocol.transport.abort()
 
+    @abstractmethod
     def _add_media(self) -> None:
-        raise NotImplementedError
+        """Add what is sent and received to the connection, before it offers."""
 
 
 class Publisher(Client):

@@ -92,14 +92,6 @@ def list_faces(*, config: ConfigFile = None, settings: Settings = None) -> None:
         complain('nobody is enrolled: livefuse faces enroll PICTURE --consent "..."')
 
 
-def _list_drawn() -> None:
-    from livefuse.pipeline.effects.avatar import AVATAR_PREFIX, AVATARS  # noqa: PLC0415 - slow
-
-    for name, avatar in AVATARS.items():
-        names = f"{avatar.name_en}  {avatar.name_zh}"
-        say(f"{AVATAR_PREFIX}{name:<16}  drawn, needs no consent  {names}")
-
-
 def revoke(face: Face, /, *, config: ConfigFile = None, settings: Settings = None) -> None:
     """Take a consent back: the picture is deleted, running streams cover at once."""
     record = _open_store(config, settings).revoke(face)

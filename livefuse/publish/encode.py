@@ -220,12 +220,6 @@ def find_candidate(config: EncodeConfig) -> Candidate:
     raise PublishError("no H.264 encoder works here", hint="install av again: its wheel has x264")
 
 
-def describe_encoders(config: EncodeConfig) -> dict[str, str]:
-    """Return each encoder's name and why it cannot be used here; an empty text: it works."""
-    wanted = [c for c in CANDIDATES if config.encoder in ("auto", c.encoder)]
-    return {candidate.encoder: probe_candidate(candidate) for candidate in wanted}
-
-
 @functools.cache
 def probe_candidate(candidate: Candidate) -> str:
     """Return why `candidate` cannot be used here, or nothing: it encoded a picture."""

@@ -63,6 +63,22 @@ def intern_source(
 ) -> str:
     """Return the face id of an inline picture, for the token to hold in the picture's place.
 
+    Raises:
+        RefusedError, ConsentError, ConfigError: as `intern_picture`; or it is not base64.
+    """
+    return intern_picture(decode_picture(picture), store, consent=consent, check=check)
+
+
+def intern_picture(
+    data: bytes,
+    store: FaceStore,
+    *,
+    consent: str = "",
+    check: Callable[[NDArray[np.uint8]], None] | None = None,
+    name: str = "",
+) -> str:
+    """Return the face id of a picture's file.
+
     A picture that is enrolled already gives its id, if its consent holds. Another one is enrolled
     with `consent` ("who, what for, until when") and `check` (see `FaceStore.enroll`); without
     them it is refused, and nothing of it is kept.
@@ -72,9 +88,8 @@ def intern_source(
         ConsentError: nobody has consented, or no longer.
         ConfigError: the store cannot be written.
     """
-    data = decode_picture(picture)
     if consent and check is not None:
-        return store.enroll(data, consent, check=check).face_id
+        return store.enroll(data, consent, check=check, name=name).face_id
     record = store.find_by_digest(hashlib.sha256(data).hexdigest())
     if record is None:
         raise ConsentError(

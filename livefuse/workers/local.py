@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from livefuse.errors import ConsentError, JobError
+from livefuse.errors import JobError
 from livefuse.job import Job
 from livefuse.pipeline.effects.avatar import AVATARS, check_avatar, is_avatar
 from livefuse.pipeline.state import Services
@@ -16,6 +16,7 @@ from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
 from livefuse.safety.cover import cover_frame, draw_slate
 from livefuse.safety.faces import FaceStore
+from livefuse.safety.intern import intern_picture
 from livefuse.safety.picture import MAX_PICTURE_BYTES
 from livefuse.workers.face_reader import FaceReader
 
@@ -120,15 +121,9 @@ class Worker:
             ConfigError: the store cannot be written.
             ModelError: a network cannot be had.
         """
-        if consent:
-            return self.faces.enroll(picture, consent, check=self._reader.check, name=name).face_id
-        record = self.faces.find_by_digest(hashlib.sha256(picture).hexdigest())
-        if record is None:
-            raise ConsentError(
-                "nobody has consented that this picture is used",
-                hint="send the consent with it: who, what for, until when",
-            )
-        return self.faces.check_consent(record.face_id).face_id
+        return intern_picture(
+            picture, self.faces, consent=consent, check=self._reader.check, name=name
+        )
 
     @staticmethod
     def list_avatars() -> tuple[str, ...]:

@@ -141,10 +141,6 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     faces: list[FaceView]
 
 
-class RecordingRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Nothing can be chosen yet: the recording goes into the folder of recordings."""
-
-
 class RecordingView(msgspec.Struct, frozen=True):
     """Where the last seconds of the input have been written."""
 

@@ -13,7 +13,7 @@ from livefuse.config import EncodeConfig
 from livefuse.errors import ConfigError
 from livefuse.frame import Colour, create_frame
 from livefuse.publish import encode
-from livefuse.publish.encode import VideoEncoder, describe_encoders
+from livefuse.publish.encode import CANDIDATES, VideoEncoder, probe_candidate
 from livefuse.publish.h264 import get_nal_type, split_nals
 from tests.streams import FPS, HEIGHT, STEP, WIDTH, draw
 
@@ -133,7 +133,7 @@ def test_the_bit_rate_is_what_was_asked_for():
 
 
 def test_what_is_not_here_is_refused_with_the_cure_and_auto_falls_back():
-    missing = next(name for name, reason in describe_encoders(EncodeConfig()).items() if reason)
+    missing = next(one.encoder for one in CANDIDATES if probe_candidate(one))
     with pytest.raises(ConfigError, match=missing) as caught:
         VideoEncoder(
             msgspec.convert({"encoder": missing}, EncodeConfig), WIDTH, HEIGHT, FPS, Colour()
