@@ -66,6 +66,11 @@ class Entrance:
             return 0
         return last[0] + (self.clock.now_ns() - last[1]) * TIME_BASE_HZ // NS_PER_S
 
+    def request_keyframe(self) -> None:
+        """Have the next picture begin anew for whoever comes in between. Any thread."""
+        if self.stages is not None:
+            self.stages.encoder.force_keyframe()
+
     def note_frame(self, pts: int) -> None:
         """Take note of a frame that has come."""
         self.frames += 1

@@ -23,6 +23,7 @@ from livefuse.memory import MemoryCap, trim_heap
 from livefuse.publish.fanout import FanOut
 from livefuse.redact import redact_text
 from livefuse.report import Report
+from livefuse.safety.mark_keys import JobMarks, MarkKeys, make_mark_keys
 from livefuse.stages import Stages
 from livefuse.telemetry import Statistics, Telemetry
 from livefuse.token import Token, TokenCell
@@ -58,7 +59,7 @@ class Job:
         PublishError: a file cannot be written.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the last two are what its worker lends it
         self,
         job_id: str,
         spec: JobSpec,
@@ -66,8 +67,10 @@ class Job:
         clock: Clock,
         create_pipeline: Callable[[RingMode], Pipeline],
         forget_networks: Callable[[], None] = lambda: None,
+        *,
+        keys: MarkKeys | None = None,
     ) -> None:
-        """`forget_networks` lets the next pipeline load its networks anew."""
+        """`forget_networks`: the next pipeline loads them anew; `keys`: by default new ones."""
         self.job_id = job_id
         self.spec = spec
         self.mode = spec.choose_mode()
@@ -77,6 +80,7 @@ class Job:
         self.state: JobState = "connecting"
         self._config = config
         self._clock = clock
+        self._marks = JobMarks(job_id, keys or make_mark_keys())
         self._secrets = (spec.source, *spec.targets)
         self._entrance = Entrance(job_id, self.mode, self.telemetry, self._secrets)
         self._crew = Crew(job_id, config.watchdog, self.telemetry, self._secrets, self._fail)
@@ -87,7 +91,7 @@ class Job:
         self._memory = MemoryCap(config.pipeline.memory_limit_mb << 20, read_rss_bytes)
         lossless = self.mode == "every_frame"
         self._fanout = FanOut.create(
-            spec.targets, config, clock, self._request_keyframe, lossless=lossless
+            spec.targets, config, clock, self._entrance.request_keyframe, lossless=lossless
         )
         self._report = Report(spec, self._entrance, self._builder, self._fanout, self._crew)
         self._over, self._has_started = threading.Event(), threading.Event()
@@ -217,7 +221,7 @@ class Job:
         if not self._is_wanted():
             return
         stages = self._entrance.stages = Stages(
-            self._config, media, self.mode, self.telemetry, self._fanout, self.job_id
+            self._config, media, self.mode, self.telemetry, self._fanout, self._marks
         )
         self._fanout.open(stages.streams)
         if self.mode == "live":
@@ -294,7 +298,3 @@ class Job:
         self._entrance.has_media.set()
         self._over.set()
         self._crew.wake()
-
-    def _request_keyframe(self) -> None:
-        if self._entrance.stages is not None:
-            self._entrance.stages.encoder.force_keyframe()

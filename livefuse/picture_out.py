@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from livefuse.packet import Packet
     from livefuse.publish.encode import VideoEncoder
     from livefuse.publish.fanout import FanOut
+    from livefuse.safety.mark_keys import JobMarks
     from livefuse.telemetry import Telemetry
     from livefuse.watchdog import Pulse
 
@@ -114,7 +115,7 @@ class PictureOut:
         fanout: FanOut,
         telemetry: Telemetry,
         config: Config,
-        job_id: str,
+        marks: JobMarks,
         frame_ms: float,
     ) -> None:
         self.encoder = encoder
@@ -123,7 +124,7 @@ class PictureOut:
         self._clock: Clock = telemetry.clock
         self._hold = PictureHold(config.hold, frame_ms)
         self._label = Label(config.mark)
-        self._stamp = SeiStamp(job_id)
+        self._stamp = SeiStamp(marks.job_id)
         self._may_show: Callable[[], bool] | None = None
         self._pulse: Pulse | None = None
         self._owner: int | None = None  # the thread whose turn it is

@@ -8,8 +8,7 @@ A frame's way through a job:
     sound_out.py   the audio thread brings the sound beside it
 
 Each loop is run by a thread of its own; `job.py` starts them and waits for them. What hangs or
-dies of these is made anew while the rest goes on (`renew_...`); pool, second ring, place on the
-time line and outputs stay.
+dies is made anew (`renew_...`); pool, second ring, place on the time line and outputs stay.
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from livefuse.ingest.base import MediaInfo
     from livefuse.pipeline.steps import Pipeline
     from livefuse.publish.fanout import FanOut
+    from livefuse.safety.mark_keys import JobMarks
     from livefuse.telemetry import Telemetry
     from livefuse.token import Token, TokenCell
 
@@ -58,14 +58,14 @@ class Stages:
         mode: RingMode,
         telemetry: Telemetry,
         fanout: FanOut,
-        job_id: str,
+        marks: JobMarks,
     ) -> None:
         self._config, self._media, self._mode = config, media, mode
         self._telemetry = telemetry
         self._clock: Clock = telemetry.clock
         self._frame_ms = 1000 / max(media.fps, 1.0)
         encoder = self._create_encoder(_choose_encode(config.encode, mode))
-        self.pictures = PictureOut(encoder, fanout, telemetry, config, job_id, self._frame_ms)
+        self.pictures = PictureOut(encoder, fanout, telemetry, config, marks, self._frame_ms)
         track = AudioTrack(media.audio, config.audio) if media.audio is not None else None
         self._sound_out = SoundOut(track, fanout, telemetry, config) if track is not None else None
         self.streams = StreamsInfo(

@@ -20,6 +20,7 @@ from livefuse.ingest.base import MediaInfo
 from livefuse.pipeline.enhance_step import EnhanceStep
 from livefuse.publish.fanout import FanOut
 from livefuse.ring import RingClosed
+from livefuse.safety.mark_keys import REPLAY_KEYS, JobMarks
 from livefuse.stages import Stages
 from livefuse.telemetry import Journal, Telemetry
 from livefuse.token import TokenCell, create_token
@@ -173,7 +174,7 @@ def run_in_virtual_time(
     pipeline = _create_pipeline(config, clock)
     media = MediaInfo(64, 64, float(FPS), Colour(), None, is_live=mode == "live")
     fanout = FanOut.create((), config, clock, lambda: None, lossless=True)
-    stages = Stages(config, media, mode, telemetry, fanout, "overload")
+    stages = Stages(config, media, mode, telemetry, fanout, JobMarks("overload", REPLAY_KEYS))
     fanout.open(stages.streams)
     token = TokenCell(create_token(OPERATIONS, now_epoch_s=clock.epoch_s()))
     clock.start("camera", partial(_feed, stages, clock, seen, seconds))

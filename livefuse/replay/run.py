@@ -18,6 +18,7 @@ from livefuse.pipeline.aside import InlineExecutor
 from livefuse.publish.fanout import FanOut
 from livefuse.replay.intake import RecordedIntake
 from livefuse.ring import RingClosed
+from livefuse.safety.mark_keys import REPLAY_KEYS, JobMarks
 from livefuse.stages import Stages
 from livefuse.telemetry import Telemetry
 from livefuse.token import TokenCell
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from livefuse.spec import JobSpec
 
 JOB_ID: Final = "replay"
+_MARKS: Final = JobMarks(JOB_ID, REPLAY_KEYS)
 _START_NS: Final = NS_PER_S  # never 0: on a real machine time has always begun long ago
 _FINISH_S: Final = 60.0
 
@@ -86,7 +88,7 @@ class Replay:
         # Files take their time: none of it passes here, so nothing may be dropped for it. What has
         # a thread of its own outside of virtual time (players, a delay) is left out with that.
         self._fanout = FanOut.create(
-            spec.targets, self._config, self.clock, self._request_keyframe, lossless=True
+            spec.targets, self._config, self.clock, self._entrance.request_keyframe, lossless=True
         )
         self._media: MediaInfo | None = None
 
@@ -117,7 +119,7 @@ class Replay:
             token = self._token.get()
             self._pipeline.warm_up(media.width, media.height, token)
             stages = self._entrance.stages = Stages(
-                self._config, media, self.mode, self.telemetry, self._fanout, JOB_ID
+                self._config, media, self.mode, self.telemetry, self._fanout, _MARKS
             )
             self._fanout.open(stages.streams)
             for name, run in stages.list_loops(self._pipeline, self._token).items():
@@ -166,10 +168,6 @@ class Replay:
             frames=tuple(self.journal.frames),
             costs=self._costs.costs,
         )
-
-    def _request_keyframe(self) -> None:
-        if self._entrance.stages is not None:
-            self._entrance.stages.encoder.force_keyframe()
 
 
 class _Aside(InlineExecutor):

@@ -17,6 +17,7 @@ from livefuse.runtime.session import SessionCache
 from livefuse.safety.cover import cover_frame, draw_slate
 from livefuse.safety.faces import FaceStore
 from livefuse.safety.intern import intern_picture
+from livefuse.safety.mark_keys import load_mark_keys
 from livefuse.safety.picture import MAX_PICTURE_BYTES
 from livefuse.workers.face_reader import FaceReader
 
@@ -71,7 +72,8 @@ class Worker:
             self._get_sessions(config.models).check_device()
         create_pipeline = partial(self.create_pipeline, config=config)
         forget = self._get_sessions(config.models).forget
-        job = Job(job_id, spec, config, self.clock, create_pipeline, forget)
+        keys = load_mark_keys(self.config.safety)
+        job = Job(job_id, spec, config, self.clock, create_pipeline, forget, keys=keys)
         self.jobs[job_id] = job
         return job
 

@@ -21,6 +21,7 @@ from livefuse.pipeline.steps import Pipeline
 from livefuse.publish.fanout import FanOut
 from livefuse.ring import RingClosed
 from livefuse.safety.cover import cover_frame
+from livefuse.safety.mark_keys import REPLAY_KEYS, JobMarks
 from livefuse.stages import Stages
 from livefuse.telemetry import Journal, Telemetry
 from livefuse.token import TokenCell, create_token, patch_token
@@ -167,7 +168,7 @@ class Rig:
         else:
             self._load(self._pipeline)
         stages = self._stages = self._entrance.stages = Stages(
-            self._config, media, "live", self.telemetry, self._fanout, _JOB
+            self._config, media, "live", self.telemetry, self._fanout, JobMarks(_JOB, REPLAY_KEYS)
         )
         self._fanout.open(stages.streams)
         self._start(stages.list_loops(self._pipeline, self.token))

@@ -12,10 +12,12 @@ from livefuse.config import Config, HoldConfig
 from livefuse.frame import Frame, FramePool
 from livefuse.picture_out import PictureHold, PictureOut
 from livefuse.ring import Ring
+from livefuse.safety.mark_keys import REPLAY_KEYS, JobMarks
 from livefuse.telemetry import Telemetry
 from livefuse.virtual import Costs, TableCosts, VirtualClock
 
 FRAME_MS = 1000 / 30
+MARKS = JobMarks("job", REPLAY_KEYS)
 SIZE = (64, 48)
 
 
@@ -102,7 +104,7 @@ class Run:
         config = Config(hold=HoldConfig(after_ms=100, fps=50.0))
         self.encoder = FakeEncoder()
         self.telemetry = Telemetry(clock)
-        parts: Any = (self.encoder, FakeFanOut(), self.telemetry, config, "job", FRAME_MS)
+        parts: Any = (self.encoder, FakeFanOut(), self.telemetry, config, MARKS, FRAME_MS)
         self.out = PictureOut(*parts)
         self.ring: Ring[Frame] = Ring(2, mode="every_frame")
         self.pool = FramePool(*SIZE, 6)
@@ -183,7 +185,7 @@ class Slow:
         self.encoder = FakeEncoder()
         self.telemetry = Telemetry(self.clock)
         config = Config(hold=HoldConfig(**hold))
-        parts: Any = (self.encoder, FakeFanOut(), self.telemetry, config, "job", FRAME_MS)
+        parts: Any = (self.encoder, FakeFanOut(), self.telemetry, config, MARKS, FRAME_MS)
         self.out = PictureOut(*parts)
         self.ring: Ring[Frame] = Ring(2, condition=self.clock.create_condition())
         self.pool = FramePool(*SIZE, 6)
