@@ -23,6 +23,7 @@
         JobNotFoundError        there is no such job, or nothing of that name in it
         JobChangedError         somebody else changed it meanwhile
         JobCapacityError        all places are taken
+      StorageError         what has to be kept cannot be written: the disc is full
 
 Every error says whether trying again can help (`retryable`) and what a person can do (`hint`).
 Texts never hold credentials or stream keys: the raiser passes them through `redact`.
@@ -149,11 +150,18 @@ class JobCapacityError(JobError):
     retryable = True
 
 
+class StorageError(LivefuseError):
+    """What has to be kept cannot be written."""
+
+    retryable = True
+
+
 # Error -> exit code: the nearest class in the error's MRO decides. 2 is the shell's own "usage".
 EXIT_CODES: Final[dict[type[BaseException], int]] = {
     ConfigError: 2,
     TokenError: 3,
     ModelError: 4,
+    StorageError: 5,
     IngestError: 10,
     IngestConnectError: 11,
     IngestAuthError: 12,
@@ -190,6 +198,7 @@ HTTP_STATUSES: Final[dict[type[BaseException], int]] = {
     JobNotFoundError: 404,
     JobChangedError: 412,
     JobCapacityError: 503,
+    StorageError: 507,
     LivefuseError: 500,
 }
 

@@ -67,6 +67,21 @@ def open_bytes(sealed: bytes, kind: str, ring: KeyRing) -> bytes:
         ) from None
 
 
+class RingSealer:
+    """Seals and opens with the keys of one ring, for those who need not know of keys."""
+
+    def __init__(self, ring: KeyRing) -> None:
+        self._ring = ring
+
+    def seal(self, data: bytes, kind: str) -> bytes:
+        """Return `data` sealed, as `seal_bytes`."""
+        return seal_bytes(data, kind, self._ring)
+
+    def open(self, sealed: bytes, kind: str) -> bytes:
+        """Return what was sealed, as `open_bytes`."""
+        return open_bytes(sealed, kind, self._ring)
+
+
 def get_key_id(sealed: bytes) -> str:
     """Return the id of the key that `sealed` needs, as hex."""
     return sealed[len(_MAGIC) :][:KEY_ID_BYTES].hex()

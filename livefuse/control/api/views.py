@@ -11,7 +11,18 @@ from livefuse.publish.base import OutputStatus
 from livefuse.telemetry import Statistics
 from livefuse.token import Parameters
 
-JobPhase = Literal["draft", "submitted", "running", "stopped", "failed"]
+JobPhase = Literal[
+    "draft",
+    "submitted",
+    "queued",
+    "loading",
+    "running",
+    "degraded",
+    "stopping",
+    "stopped",
+    "failed",
+]
+"""One worker knows draft, submitted, running, stopped and failed; the daemon knows all."""
 JobId = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2048)]
 
