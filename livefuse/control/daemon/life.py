@@ -20,7 +20,6 @@ ACTIVE: Final[frozenset[JobPhase]] = frozenset(
 )
 """Somebody waits for it to run, it runs, or it is being closed."""
 
-_ENDS: Final[frozenset[JobPhase]] = frozenset({"stopping", "stopped", "failed"})
 _BEGINS: Final[frozenset[JobPhase]] = frozenset({"submitted", "queued", "loading"})
 
 _NEXT: Final[dict[JobPhase, frozenset[JobPhase]]] = {
@@ -28,9 +27,11 @@ _NEXT: Final[dict[JobPhase, frozenset[JobPhase]]] = {
     "submitted": _BEGINS,
     "queued": frozenset({"loading", "stopped", "failed"}),
     # From loading to loading: its worker died before it ran.
-    "loading": frozenset({"loading", "queued", "running", "degraded"}) | _ENDS,
-    "running": frozenset({"degraded", "loading", "queued"}) | _ENDS,
-    "degraded": frozenset({"running", "loading", "queued"}) | _ENDS,
+    "loading": frozenset(
+        {"loading", "queued", "running", "degraded", "stopping", "stopped", "failed"}
+    ),
+    "running": frozenset({"degraded", "loading", "queued", "stopping", "stopped", "failed"}),
+    "degraded": frozenset({"running", "loading", "queued", "stopping", "stopped", "failed"}),
     "stopping": frozenset({"stopped", "failed"}),
     "stopped": _BEGINS,
     "failed": _BEGINS,
