@@ -19,11 +19,15 @@
       ConsentError         no consent for this face, expired or revoked
       RefusedError         what is asked for is not done here
         NotAcceptableError      nothing that both ends understand: no common codec
+      AuditError           what would be done cannot be logged, so it is not done
       JobError             a conflict of states
         JobNotFoundError        there is no such job, or nothing of that name in it
         JobChangedError         somebody else changed it meanwhile
         JobCapacityError        all places are taken
       StorageError         what has to be kept cannot be written: the disc is full
+      DaemonError          the daemon that jobs are sent to (LIVEFUSE_URL) cannot be reached
+        DaemonTimeoutError      it did not answer in time
+        DaemonAuthError         it does not take the key, or not for this
 
 Every error says whether trying again can help (`retryable`) and what a person can do (`hint`).
 Texts never hold credentials or stream keys: the raiser passes them through `redact`.
@@ -132,6 +136,12 @@ class NotAcceptableError(RefusedError):
     """There is nothing that both ends understand: no common codec."""
 
 
+class AuditError(LivefuseError):
+    """What would be done cannot be written into the audit log: a full disc, a closed folder."""
+
+    retryable = True
+
+
 class JobError(LivefuseError):
     """A conflict of states: what is asked for does not go with what the job is doing."""
 
@@ -154,6 +164,22 @@ class StorageError(LivefuseError):
     """What has to be kept cannot be written."""
 
     retryable = True
+
+
+class DaemonError(LivefuseError):
+    """The daemon that was asked cannot be reached, or answers what cannot be understood."""
+
+    retryable = True
+
+
+class DaemonTimeoutError(DaemonError):
+    """The daemon did not answer in time."""
+
+
+class DaemonAuthError(DaemonError):
+    """The daemon does not take the key, or not for what was asked."""
+
+    retryable = False
 
 
 # Error -> exit code: the nearest class in the error's MRO decides. 2 is the shell's own "usage".
@@ -181,6 +207,10 @@ EXIT_CODES: Final[dict[type[BaseException], int]] = {
     ConsentError: 40,
     RefusedError: 41,
     NotAcceptableError: 42,
+    AuditError: 43,
+    DaemonError: 50,
+    DaemonTimeoutError: 51,
+    DaemonAuthError: 52,
     LivefuseError: 1,
 }
 
@@ -194,11 +224,15 @@ HTTP_STATUSES: Final[dict[type[BaseException], int]] = {
     ConsentError: 403,
     RefusedError: 422,
     NotAcceptableError: 406,
+    AuditError: 503,
     JobError: 409,
     JobNotFoundError: 404,
     JobChangedError: 412,
     JobCapacityError: 503,
     StorageError: 507,
+    DaemonError: 502,
+    DaemonTimeoutError: 504,
+    DaemonAuthError: 403,
     LivefuseError: 500,
 }
 
