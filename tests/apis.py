@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from livefuse.clock import SystemClock
 from livefuse.config import load_config
+from livefuse.control.api.caller import LOCAL, Caller
 from livefuse.control.api.server import ApiServer
 from livefuse.control.jobs import JobManager
 from livefuse.workers.local import Worker
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEY = "a-key-of-twenty-letters"
+CALLERS = {
+    KEY: LOCAL,
+    "key-of-an-operator": Caller("op", "operator", "op"),
+    "key-of-a-streamer": Caller("st1", "streamer", "one"),
+    "key-of-another-streamer": Caller("st2", "streamer", "two"),
+    "key-of-a-viewer": Caller("vi", "viewer", "eyes"),
+}
 SMALL = ("ingest.canvas=320x180", "http.port=0")
 
 
@@ -50,7 +58,7 @@ class RunningApi:
             ),
         )
         self.manager = JobManager(Worker(config, SystemClock()))
-        self.server = ApiServer(config, self.manager, KEY)
+        self.server = ApiServer(config, self.manager, KEY, CALLERS.get)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -74,11 +82,12 @@ class RunningApi:
         *,
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
+        key: str = KEY,
     ) -> Answer:
-        """Send a request, JSON unless `body` is given."""
+        """Send a request, JSON unless `body` is given, with one of the keys of `CALLERS`."""
         if value is not None:
             body = json.dumps(value).encode()
-        sent = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+        sent = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         request = urllib.request.Request(
             self.server.base_url + path, data=body, method=method, headers=sent | (headers or {})
         )

@@ -129,8 +129,8 @@ class JobManager:
 
     # For the API.
 
-    def create(self, job_id: str | None = None) -> ManagedJob:
-        """Make a draft, as `create_job` does."""
+    def create(self, job_id: str | None = None, owner: str = "") -> ManagedJob:
+        """Make a draft, as `create_job` does, for the key `owner`."""
         name = job_id or uuid.uuid4().hex[:12]
         if not _ID.fullmatch(name):
             raise ConfigError(
@@ -142,16 +142,18 @@ class JobManager:
             if len(self._jobs) >= MAX_JOBS:
                 raise JobCapacityError(f"{MAX_JOBS} jobs are here", hint="delete some first")
             self._check_open()
-            managed = self._jobs[name] = ManagedJob(name, self.worker)
+            managed = self._jobs[name] = ManagedJob(name, self.worker, owner)
         return managed
 
-    def create_by_wish(self, wish: NewJob) -> ManagedJob:
+    def create_by_wish(self, wish: NewJob, owner: str = "") -> ManagedJob:
         """Make a job, submit and start it, as far as is wished; or nothing is left of it.
+
+        It belongs to the key `owner`.
 
         Raises:
             LivefuseError: it cannot be.
         """
-        managed = self.create(wish.id)
+        managed = self.create(wish.id, owner)
         try:
             if wish.spec is not None:
                 self.submit(managed.job_id, wish.spec)
@@ -173,6 +175,11 @@ class JobManager:
         if managed is None or managed.is_deleted:
             raise JobNotFoundError(f"there is no job {job_id[:64]!r}", hint="GET /v1/jobs")
         return managed
+
+    def find_owner(self, job_id: str) -> str | None:
+        """Return the key that made the job, None when there is no such job."""
+        managed = self._jobs.get(job_id)
+        return None if managed is None else managed.owner
 
     def get_running(self, job_id: str) -> Job:
         """Return the job that runs.

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 class ManagedJob:
     """Safe from any thread. `spec` and `config` change only while it does not run."""
 
-    def __init__(self, job_id: str, worker: Worker) -> None:
+    def __init__(self, job_id: str, worker: Worker, owner: str = "") -> None:
         self.job_id = job_id
+        self.owner = owner
+        """The key that made it over the API; empty: whoever started livefuse."""
         self.config: Config = worker.config
         self.spec: JobSpec | None = None
         self.job: Job | None = None

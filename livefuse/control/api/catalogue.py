@@ -9,6 +9,7 @@ import msgspec
 from livefuse import __version__
 from livefuse.beauty import COLOURS, PARAMETERS
 from livefuse.control.api.body import answer
+from livefuse.control.api.caller import get_caller, is_large_enough
 from livefuse.control.api.context import Api, get_api
 from livefuse.control.api.source import create_face_view
 from livefuse.control.api.views import AmountView, Catalogue, LookView, OperationView
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
 async def show_catalogue(request: web.Request) -> web.Response:
     """Return what there is; faces and looks as they are now."""
     api = get_api(request)
-    return answer(await api.run("catalogue", lambda: create_catalogue(api)))
+    knows_people = is_large_enough(get_caller(request), "streamer")
+    return answer(
+        await api.run("catalogue", lambda: create_catalogue(api, knows_people=knows_people))
+    )
 
 
-def create_catalogue(api: Api) -> Catalogue:
-    """Return what there is. Reads files."""
+def create_catalogue(api: Api, *, knows_people: bool) -> Catalogue:
+    """Return what there is, who is enrolled only for those who may show them. Reads files."""
     looks = list_looks(api.config.beautify.looks)
     return Catalogue(
         version=__version__,
@@ -37,7 +41,7 @@ def create_catalogue(api: Api) -> Catalogue:
         parameters=_create_parameters_schema(),
         beautify=_list_amounts(),
         looks=[LookView(k.name, k.title, k.chinese, k.text, k.parameters) for k in looks],
-        faces=_list_faces(api),
+        faces=_list_drawn(api) + (_list_people(api) if knows_people else []),
     )
 
 
@@ -75,9 +79,13 @@ def _list_amounts() -> list[AmountView]:
     return amounts + colours
 
 
-def _list_faces(api: Api) -> list[FaceView]:
+def _list_drawn(api: Api) -> list[FaceView]:
+    names = api.manager.worker.list_avatars()
+    return [create_face_view(f"{AVATAR_PREFIX}{name}", name) for name in names]
+
+
+def _list_people(api: Api) -> list[FaceView]:
     worker = api.manager.worker
-    drawn = [create_face_view(f"{AVATAR_PREFIX}{name}", name) for name in worker.list_avatars()]
     now = worker.clock.epoch_s()
     records = [r for r in worker.faces.list_records() if r.get_state(now) == "valid"]
-    return drawn + [create_face_view(r.face_id, r.person) for r in records]
+    return [create_face_view(r.face_id, r.person) for r in records]

@@ -57,6 +57,10 @@ class Api:
         """
         return self.manager.get_running(request.match_info["id"])
 
+    def find_owner(self, job_id: str) -> str | None:
+        """Return the key that made the job, None when there is no such job."""
+        return self.manager.find_owner(job_id)
+
     @staticmethod
     async def run(name: str, function: Callable[[], T]) -> T:
         """Do what takes time in a thread of its own."""

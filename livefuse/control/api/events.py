@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from aiohttp import web
 
+from livefuse.control.api.caller import get_caller
 from livefuse.control.api.context import get_api
+from livefuse.control.api.hiding import hide_statistics
 from livefuse.control.api.problems import NO_STORE
 from livefuse.errors import JobCapacityError, JobError
 
 if TYPE_CHECKING:
-    from livefuse.control.api.figures import Figures
     from livefuse.job import Job
 
 MAX_HZ: Final = 5.0
@@ -36,7 +37,7 @@ async def stream_events(request: web.Request) -> web.StreamResponse:
     api.watchers += 1
     try:
         await response.prepare(request)
-        await _send_until_end(response, managed.job, api.figures, _read_period_s(request))
+        await _send_until_end(response, managed.job, request)
     except (ConnectionError, TimeoutError):
         pass  # whoever watched has gone
     finally:
@@ -44,13 +45,16 @@ async def stream_events(request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def _send_until_end(
-    response: web.StreamResponse, job: Job, figures: Figures, period_s: float
-) -> None:
+async def _send_until_end(response: web.StreamResponse, job: Job, request: web.Request) -> None:
     """Watch one life of the job: started again, it has another and other events."""
+    figures, caller, period_s = (
+        get_api(request).figures,
+        get_caller(request),
+        _read_period_s(request),
+    )
     while True:
         is_over = job.wait(0)
-        now = await figures.collect(job)
+        now = hide_statistics(caller, await figures.collect(job))
         if now is None:
             await _write(response, b": the job does not answer\n\n")
         else:

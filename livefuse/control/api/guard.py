@@ -1,4 +1,4 @@
-"""Who is let in: our own names, our own pages, and whoever has the key.
+"""Who is let in: our own names, our own pages, and whoever has a key whose role is large enough.
 
 A page on the internet can point a name of its own at 127.0.0.1 and so read what is served there
 (DNS rebinding). Its requests carry that name in their Host header, so names that are not ours are
@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 from yarl import URL
 
-from livefuse.control.api.key import is_same_key
+from livefuse.control.api.caller import CALLER, is_large_enough, may
 from livefuse.control.api.problems import create_problem
+from livefuse.control.api.routes import find_route
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from aiohttp.typedefs import Middleware
+
+    from livefuse.control.api.caller import Caller, FindCaller, FindOwner
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -62,31 +65,65 @@ def read_key(request: web.Request) -> str:
     return request.query.get("key", "")
 
 
-def create_guard(bound_host: str, key: str) -> Middleware:
-    """Return the middleware; with an empty `key` none is asked for."""
+def create_guard(bound_host: str, find_caller: FindCaller, find_owner: FindOwner) -> Middleware:
+    """Return the middleware, which tells handlers who calls (`get_caller`).
+
+    `find_caller` returns whose key it is, None when it is nobody's; `find_owner` the key that made
+    the job of an id, None when there is no such job. Both are called on the loop.
+    """
     names = frozenset({"localhost", bound_host.lower(), socket.gethostname().lower()})
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        host = request.headers.get("Host", "")
-        if not is_own_host(host, names):
-            return create_problem(403, "this name is not this server's", "use its address")
-        if request.method not in _SAFE and not is_own_origin(
-            request.headers.get("Origin", ""), host
-        ):
-            return create_problem(403, "this page is not this server's")
-        if key and not _is_open(request) and not is_same_key(given := read_key(request), key):
-            if given:
-                await asyncio.sleep(_WRONG_KEY_S)
-            return create_problem(
-                401,
-                "the key is missing or wrong",
-                "use the address that was printed at the start, or Authorization: Bearer KEY",
-                {"WWW-Authenticate": "Bearer"},
-            )
-        return await handler(request)
+        refusal = _check_page(request, names)
+        if refusal is None and not _is_open(request):
+            given = read_key(request)
+            caller = find_caller(given)
+            if caller is None:
+                return await _refuse_key(given)
+            request[CALLER] = caller
+            refusal = _check_role(request, caller, find_owner)
+        return await handler(request) if refusal is None else refusal
 
     return guard
+
+
+def _check_page(request: web.Request, names: frozenset[str]) -> web.Response | None:
+    """Refuse names and pages that are not ours. Nothing says CORS: no other page may look in."""
+    host = request.headers.get("Host", "")
+    if not is_own_host(host, names):
+        return create_problem(403, "this name is not this server's", "use its address")
+    asks_first = "Access-Control-Request-Method" in request.headers
+    is_safe = request.method in _SAFE and not asks_first
+    if not is_safe and not is_own_origin(request.headers.get("Origin", ""), host):
+        return create_problem(403, "this page is not this server's")
+    return None
+
+
+def _check_role(request: web.Request, caller: Caller, find_owner: FindOwner) -> web.Response | None:
+    route = find_route(request)
+    if route is None:
+        return None  # the description, or what is not there
+    if not is_large_enough(caller, route.role):
+        return create_problem(
+            403, f"a key of the role {caller.role} may not do this", f"it takes one of {route.role}"
+        )
+    job_id = request.match_info.get("id", "")
+    if not may(caller, route, find_owner(job_id) if job_id else None):
+        # In the words of a job that is not there: whose else there are is nobody's business.
+        return create_problem(404, f"there is no job {job_id[:64]!r}", "GET /v1/jobs")
+    return None
+
+
+async def _refuse_key(given: str) -> web.Response:
+    if given:
+        await asyncio.sleep(_WRONG_KEY_S)
+    return create_problem(
+        401,
+        "the key is missing or wrong",
+        "use the address that was printed at the start, or Authorization: Bearer KEY",
+        {"WWW-Authenticate": "Bearer"},
+    )
 
 
 def _is_open(request: web.Request) -> bool:

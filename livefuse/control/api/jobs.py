@@ -8,25 +8,31 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from livefuse.control.api.body import answer, read_json
+from livefuse.control.api.caller import get_caller, sees, sees_urls
 from livefuse.control.api.context import get_api
+from livefuse.control.api.hiding import hide_statistics, hide_text
 from livefuse.control.api.problems import NO_STORE
 from livefuse.control.api.views import JobList, JobView, Links, NewJob, Spec, SpecView
 from livefuse.errors import ConfigError, JobCapacityError, JobError
 from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
-    from livefuse.control.api.context import Api
+    from livefuse.control.api.caller import Caller
     from livefuse.control.managed import ManagedJob
     from livefuse.spec import JobSpec
     from livefuse.telemetry import Statistics
 
 
 async def list_jobs(request: web.Request) -> web.Response:
-    """List the jobs of this worker."""
-    api = get_api(request)
-    jobs = api.manager.list_managed()
+    """List the jobs that the caller sees."""
+    api, caller = get_api(request), get_caller(request)
+    jobs = [
+        managed
+        for managed in api.manager.list_managed()
+        if sees(caller, managed.owner, is_running=managed.phase == "running")
+    ]
     figures = await asyncio.gather(*(api.figures.collect(managed.job) for managed in jobs))
-    views = [_create_view(managed, own) for managed, own in zip(jobs, figures, strict=True)]
+    views = [_create_view(caller, *each) for each in zip(jobs, figures, strict=True)]
     return answer(JobList(views))
 
 
@@ -37,15 +43,16 @@ async def create_job(request: web.Request) -> web.Response:
     if wish.start and wish.spec is None:
         raise ConfigError("a job without a spec cannot be started", hint="send a spec")
     # In one go: a client that hangs up meanwhile leaves nothing half done.
-    managed = await api.run("create", lambda: api.manager.create_by_wish(wish))
+    owner = get_caller(request).key_id
+    managed = await api.run("create", lambda: api.manager.create_by_wish(wish, owner))
     where = {"Location": f"/v1/jobs/{managed.job_id}"}
-    return answer(await _view(api, managed), 201, where)
+    return answer(await _view(request, managed), 201, where)
 
 
 async def show_job(request: web.Request) -> web.Response:
     """Show a job."""
     api = get_api(request)
-    return answer(await _view(api, api.get_managed(request)))
+    return answer(await _view(request, api.get_managed(request)))
 
 
 async def submit_job(request: web.Request) -> web.Response:
@@ -54,7 +61,7 @@ async def submit_job(request: web.Request) -> web.Response:
     managed = api.get_managed(request)
     spec = await read_json(request, Spec)
     await api.run("submit", lambda: api.manager.submit(managed.job_id, spec))
-    return answer(await _view(api, managed))
+    return answer(await _view(request, managed))
 
 
 async def start_job(request: web.Request) -> web.Response:
@@ -62,7 +69,7 @@ async def start_job(request: web.Request) -> web.Response:
     api = get_api(request)
     managed = api.get_managed(request)
     await api.run("start", lambda: api.manager.start(managed.job_id))
-    return answer(await _view(api, managed))
+    return answer(await _view(request, managed))
 
 
 async def stop_job(request: web.Request) -> web.Response:
@@ -70,7 +77,7 @@ async def stop_job(request: web.Request) -> web.Response:
     api = get_api(request)
     managed = api.get_managed(request)
     await api.run("stop", lambda: api.manager.stop_job(managed.job_id))
-    return answer(await _view(api, managed))
+    return answer(await _view(request, managed))
 
 
 async def delete_job(request: web.Request) -> web.Response:
@@ -90,21 +97,22 @@ async def show_status(request: web.Request) -> web.Response:
     figures = await api.figures.collect(managed.job)
     if figures is None:
         raise JobCapacityError(f"the job {managed.job_id} does not answer", hint="look at the log")
-    return answer(figures)
+    return answer(hide_statistics(get_caller(request), figures))
 
 
-async def _view(api: Api, managed: ManagedJob) -> JobView:
-    return _create_view(managed, await api.figures.collect(managed.job))
+async def _view(request: web.Request, managed: ManagedJob) -> JobView:
+    figures = await get_api(request).figures.collect(managed.job)
+    return _create_view(get_caller(request), managed, figures)
 
 
-def _create_view(managed: ManagedJob, figures: Statistics | None) -> JobView:
+def _create_view(caller: Caller, managed: ManagedJob, figures: Statistics | None) -> JobView:
     base = f"/v1/jobs/{managed.job_id}"
     return JobView(
         id=managed.job_id,
         state=managed.phase,
-        error=managed.error,
-        spec=_create_spec_view(managed.spec) if managed.spec is not None else None,
-        statistics=figures,
+        error=hide_text(caller, managed.error),
+        spec=_create_spec_view(managed.spec, caller) if managed.spec is not None else None,
+        statistics=hide_statistics(caller, figures),
         links=Links(
             flv=f"{base}/live.flv",
             ts=f"{base}/live.ts",
@@ -116,10 +124,11 @@ def _create_view(managed: ManagedJob, figures: Statistics | None) -> JobView:
     )
 
 
-def _create_spec_view(spec: JobSpec) -> SpecView:
+def _create_spec_view(spec: JobSpec, caller: Caller) -> SpecView:
+    is_told = sees_urls(caller)
     return SpecView(
-        source=redact_url(spec.source),
-        targets=tuple(map(redact_url, spec.targets)),
+        source=redact_url(spec.source) if is_told else "",
+        targets=tuple(map(redact_url, spec.targets)) if is_told else (),
         operations=spec.operations,
         source_face=spec.source_face,
         parameters=spec.parameters,

@@ -8,11 +8,13 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from livefuse.control.api.caller import LOCAL
 from livefuse.errors import ConfigError
 from livefuse.safety.folder import find_safety_folder, make_private_folder, write_private
 
 if TYPE_CHECKING:
     from livefuse.config import Config
+    from livefuse.control.api.caller import FindCaller
 
 _FILE: Final = "api.key"
 _BYTES: Final = 24
@@ -57,6 +59,11 @@ def load_key(config: Config) -> str:
 def is_same_key(given: str, key: str) -> bool:
     """Compare in constant time; `given` may hold any bytes that a header can."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), key.encode())
+
+
+def accept_key(key: str) -> FindCaller:
+    """Return what knows one key, its owner's; with an empty one everybody is the owner."""
+    return lambda given: LOCAL if not key or is_same_key(given, key) else None
 
 
 def is_loopback(host: str) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from livefuse.control.api.routes import Route
 
 _PART: Final = re.compile(r"\{(\w+)(?::([\w|]+))?\}")
+_WAYS: Final = frozenset({"whip", "whep"})
 _ALWAYS_FAILS: Final = (401, 403)
 _REF: Final = "#/components/schemas/{name}"
 
@@ -58,9 +59,8 @@ def _list_types() -> list[type]:
 
 def _describe(route: Route, schemas: dict[type, Any]) -> dict[str, Any]:
     summary, _, more = (inspect.getdoc(route.handler) or "").partition("\n\n")
-    name = f"{route.handler.__module__.rpartition('.')[2]}_{route.handler.__name__}"
     operation: dict[str, Any] = {
-        "operationId": name,
+        "operationId": _name_operation(route),
         "summary": " ".join(summary.split()),
         "parameters": [*_list_path_parts(route.path), *map(_describe_query, route.query)],
         "responses": {str(route.status): _describe_answer(route, schemas)},
@@ -69,12 +69,21 @@ def _describe(route: Route, schemas: dict[type, Any]) -> dict[str, Any]:
         operation["description"] = more
     if route.path in OPEN_PATHS:
         operation["security"] = []
+    else:
+        operation["x-role"] = route.role
     if route.takes is not None:
         operation["requestBody"] = {"required": True, "content": _describe_body(route, schemas)}
     problem = {"content": {MEDIA_TYPE: {"schema": schemas[Problem]}}, "description": "a problem"}
     for status in sorted({*_ALWAYS_FAILS, *route.fails}):
         operation["responses"][str(status)] = problem
     return operation
+
+
+def _name_operation(route: Route) -> str:
+    name = f"{route.handler.__module__.rpartition('.')[2]}_{route.handler.__name__}"
+    shares = sum(other.handler is route.handler for other in ROUTES) > 1
+    way = next((part for part in route.path.split("/") if part in _WAYS), "") if shares else ""
+    return f"{name}_{way}" if way else name
 
 
 def _describe_answer(route: Route, schemas: dict[type, Any]) -> dict[str, Any]:

@@ -13,14 +13,16 @@ from livefuse.control.api.body import answer
 from livefuse.control.api.context import API_KEY, Api
 from livefuse.control.api.doorway import Doorway, create_greeter
 from livefuse.control.api.guard import create_guard
+from livefuse.control.api.key import accept_key
 from livefuse.control.api.page import show_file, show_page
 from livefuse.control.api.problems import explain_errors
-from livefuse.control.api.routes import ROUTES
+from livefuse.control.api.routes import add_routes
 from livefuse.errors import ConfigError
 from livefuse.metrics import create_metrics
 
 if TYPE_CHECKING:
     from livefuse.config import Config
+    from livefuse.control.api.caller import FindCaller
     from livefuse.control.jobs import JobManager
 
 _PORTS_TRIED: Final = 20
@@ -32,11 +34,17 @@ _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compa
 
 
 class ApiServer:
-    """Serves the jobs of one worker on the running loop; with an empty `key` to everybody."""
+    """Serves the jobs of one worker on the running loop.
 
-    def __init__(self, config: Config, manager: JobManager, key: str) -> None:
+    Without `find_caller` (caller.py) whoever has `key` may all; with an empty one everybody.
+    """
+
+    def __init__(
+        self, config: Config, manager: JobManager, key: str, find_caller: FindCaller | None = None
+    ) -> None:
         self._config = config.http
         self.key = key
+        self._find_caller = find_caller or accept_key(key)
         self._api = Api(manager, config, create_metrics(manager.list_measured))
         self._runner: web.AppRunner | None = None
         self._doorway = Doorway()
@@ -61,7 +69,7 @@ class ApiServer:
         listener = bind_listener(self._config.host, self._config.port)
         self.port = listener.getsockname()[1]
         self._runner = web.AppRunner(
-            create_application(self._api, self._config.host, self.key, self._doorway),
+            create_application(self._api, self._config.host, self._find_caller, self._doorway),
             access_log=None,
             logger=_SILENT,
             lingering_time=_LINGER_S,
@@ -80,17 +88,17 @@ class ApiServer:
             self._runner = None
 
 
-def create_application(api: Api, host: str, key: str, doorway: Doorway) -> web.Application:
-    """Return the application with all routes, for `host`, opened by `key`, behind `doorway`."""
-    app = web.Application(
-        middlewares=[create_greeter(doorway), explain_errors, create_guard(host, key)]
-    )
+def create_application(
+    api: Api, host: str, find_caller: FindCaller, doorway: Doorway
+) -> web.Application:
+    """Return the application with all routes, for `host` and known callers, behind `doorway`."""
+    guard = create_guard(host, find_caller, api.find_owner)
+    app = web.Application(middlewares=[create_greeter(doorway), explain_errors, guard])
     app[API_KEY] = api
     app.router.add_get("/", show_page)
     app.router.add_get("/web/{path:.+}", show_file)
     app.router.add_get("/v1/openapi.json", _show_description)
-    for route in ROUTES:
-        app.router.add_route(route.method, route.path, route.handler)
+    add_routes(app)
     return app
 
 

@@ -27,9 +27,9 @@ async def offer(request: web.Request) -> web.Response:
     """Answer an offer: 201, the session's address and its ETag."""
     api = get_api(request)
     job = api.get_job(request)
-    kind = request.match_info["kind"]
+    kind = _read_kind(request)
     sdp = read_text(await read_bytes(request, frozenset({SDP}), _MAX_SDP_BYTES))
-    peers = job.get_peers(_read_kind(request))
+    peers = job.get_peers(kind)
     session = await api.run(kind, lambda: _answer(peers, sdp, request))
     return web.Response(
         status=201,
@@ -84,4 +84,5 @@ def _get_session(request: web.Request) -> Session:
 
 
 def _read_kind(request: web.Request) -> Literal["whip", "whep"]:
-    return "whip" if request.match_info["kind"] == "whip" else "whep"
+    """Return the way by the path: /v1/jobs/{id}/whip and what is below it, or /whep."""
+    return "whip" if request.rel_url.raw_path.split("/")[4] == "whip" else "whep"

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from livefuse.config import Config
 from livefuse.control.api.context import Api
 from livefuse.control.api.doorway import Doorway
+from livefuse.control.api.key import accept_key
 from livefuse.control.api.openapi import create_description
 from livefuse.control.api.routes import ROUTES
 from livefuse.control.api.server import create_application
@@ -29,7 +30,7 @@ def list_operations(description):
 
 def create_app():
     api = Api(manager=cast("JobManager", None), config=Config(), metrics=CollectorRegistry())
-    return create_application(api, "127.0.0.1", "", Doorway())
+    return create_application(api, "127.0.0.1", accept_key(""), Doorway())
 
 
 def test_all_that_is_served_is_described():

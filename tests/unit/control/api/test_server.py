@@ -87,7 +87,7 @@ class FakeJob:
 
 
 class FakeManaged:
-    spec, error, phase = None, "", "running"
+    spec, error, phase, owner = None, "", "running", ""
 
     def __init__(self, job_id, job):
         self.job_id, self.job = job_id, job
@@ -109,6 +109,9 @@ class FakeManager:
         if job_id not in self.managed:
             raise JobNotFoundError(f"there is no job {job_id!r}")
         return self.managed[job_id]
+
+    def find_owner(self, job_id):
+        return self.managed[job_id].owner if job_id in self.managed else None
 
     def get_status(self, job_id):
         return self.get(job_id).job.statistics()
