@@ -39,7 +39,13 @@ from livefuse.config.media import (
     RtmpConfig,
 )
 from livefuse.config.replay import ReplayConfig
-from livefuse.config.system import MarkConfig, ModelsConfig, SafetyConfig, WatchdogConfig
+from livefuse.config.system import (
+    AuditConfig,
+    MarkConfig,
+    ModelsConfig,
+    SafetyConfig,
+    WatchdogConfig,
+)
 from livefuse.config.values import Mode
 from livefuse.config.webrtc import IceServer, WebRtcConfig
 from livefuse.errors import ConfigError
@@ -51,6 +57,7 @@ __all__ = [
     "LADDER",
     "AlignConfig",
     "AudioConfig",
+    "AuditConfig",
     "BackgroundConfig",
     "BeautifyConfig",
     "BlurConfig",
@@ -117,6 +124,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     webrtc: WebRtcConfig = WebRtcConfig()
     models: ModelsConfig = ModelsConfig()
     safety: SafetyConfig = SafetyConfig()
+    audit: AuditConfig = AuditConfig()
     log: LogConfig = LogConfig()
 
 

@@ -42,3 +42,11 @@ class SafetyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Where faces, consents and keys are kept."""
 
     folder: str = ""
+
+
+class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The log of who did what; that there is one cannot be switched off."""
+
+    rotate_mb: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 16
+    keep_files: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
+    when_full: Literal["stop", "go_on"] = "stop"

@@ -1,0 +1,115 @@
+"""The head of the audit log: how far it goes, sealed with the store's key.
+
+The chain alone cannot tell that its end was cut off, or that all of it was written anew; the head
+can. It is written whole, after the line that it tells of; a line that is ahead of it (a process was
+killed in between) carries a seal of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import msgspec
+
+from livefuse.errors import TokenError
+from livefuse.safety.audit_records import AuditKey
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from livefuse.safety.keys import KeyRing
+
+HEAD_FILE: Final = "head.json"
+_BESIDE: Final = ".head.json.new"
+_MODE: Final = 0o600
+
+HeadState = Literal["good", "missing", "damaged", "foreign", "retired", "unchecked"]
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`first` is the oldest record that is kept, `sequence` and `hash` are the newest one's."""
+
+    first: int
+    sequence: int
+    hash: str
+    seal: str = ""
+
+    def encode(self) -> bytes:
+        """Return the bytes of the file."""
+        return msgspec.json.encode(self)
+
+    def close(self, key: AuditKey) -> Head:
+        """Return it sealed."""
+        return msgspec.structs.replace(self, seal=key.seal("head", self._bare()))
+
+    def is_sealed(self, key: AuditKey) -> bool:
+        """Say whether its seal is that key's."""
+        return key.is_sealed("head", self._bare(), self.seal)
+
+    def _bare(self) -> str:
+        return msgspec.structs.replace(self, seal="").encode().decode()
+
+
+class HeadFound(NamedTuple):
+    """The head that lies in a folder, and what is to be thought of it.
+
+    foreign: its seal is not ours; retired: it was sealed with a key that is no more;
+    unchecked: there is no key at hand to check it with.
+    """
+
+    head: Head | None
+    state: HeadState
+
+
+def read_head(folder: Path, ring: KeyRing | None) -> HeadFound:
+    """Return the head of the log in `folder`; without `ring` its seal is not checked.
+
+    Raises:
+        ConfigError: the keys cannot be read.
+    """
+    try:
+        head = msgspec.json.decode((folder / HEAD_FILE).read_bytes(), type=Head)
+    except FileNotFoundError:
+        return HeadFound(None, "missing")
+    except (OSError, ValueError, msgspec.MsgspecError):
+        return HeadFound(None, "damaged")
+    if ring is None:
+        return HeadFound(head, "unchecked")
+    key_id = head.seal.partition(":")[0]
+    key = find_key(ring, key_id)
+    if key is not None:
+        return HeadFound(head, "good" if head.is_sealed(key) else "foreign")
+    is_known = any(known.key_id == key_id for known in ring.list_keys())
+    return HeadFound(head, "retired" if is_known else "foreign")
+
+
+def find_key(ring: KeyRing, key_id: str) -> AuditKey | None:
+    """Return the audit's key of that id, None when it is not in the ring or retired.
+
+    Raises:
+        ConfigError: the keys cannot be read.
+    """
+    try:
+        return AuditKey.derive(key_id, ring.get(key_id))
+    except TokenError:
+        return None
+
+
+def write_head(folder: Path, head: Head) -> None:
+    """Write the head whole or not at all. The caller holds the folder's lock.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    beside = folder / _BESIDE
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(head.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(folder / HEAD_FILE)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
