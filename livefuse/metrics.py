@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
+    InfoMetricFamily,
     Metric,
 )
 from prometheus_client.registry import Collector
@@ -18,6 +24,8 @@ if TYPE_CHECKING:
 
     from livefuse.measures import Distribution
     from livefuse.telemetry import Statistics, Telemetry
+
+    ReadGpuBytes = Callable[[], tuple[int, int] | None]
 
 OUTPUT_STATES: Final = ("connecting", "live", "stalled", "refused", "closed")
 HEALTHS: Final = (
@@ -33,16 +41,24 @@ class _JobCollector(Collector):
         self._jobs = jobs
 
     def collect(self) -> Iterator[Metric]:
-        frames = CounterMetricFamily("livefuse_frames", "Frames", labels=["job", "side"])
-        drops = CounterMetricFamily(
-            "livefuse_dropped_frames", "Frames dropped", labels=["job", "reason"]
+        frames = CounterMetricFamily(
+            "livefuse_frames", "Pictures that came in and went out", labels=["job", "side"]
         )
-        fps = GaugeMetricFamily("livefuse_fps", "Frames a second", labels=["job", "side"])
+        drops = CounterMetricFamily(
+            "livefuse_dropped_frames",
+            "Pictures that were not shown, by reason",
+            labels=["job", "reason"],
+        )
+        fps = GaugeMetricFamily(
+            "livefuse_fps", "Pictures a second, over the last seconds", labels=["job", "side"]
+        )
         latency = HistogramMetricFamily(
-            "livefuse_added_latency_seconds", "Arrival to encoded", labels=["job"]
+            "livefuse_added_latency_seconds",
+            "From a picture's arrival until it is encoded",
+            labels=["job"],
         )
         steps = HistogramMetricFamily(
-            "livefuse_step_seconds", "Time of a step", labels=["job", "step"]
+            "livefuse_step_seconds", "How long a step takes for a picture", labels=["job", "step"]
         )
         jobs = self._jobs()
         for stats, telemetry in jobs:
@@ -93,6 +109,7 @@ def _collect_outputs(jobs: list[Statistics]) -> Iterator[Metric]:
         "livefuse_output_state", "1 for the state that it is in", labels=[*labels, "state"]
     )
     connected = GaugeMetricFamily("livefuse_output_connected", "1 when connected", labels=labels)
+    viewers = GaugeMetricFamily("livefuse_output_viewers", "Who watches now", labels=labels)
     seconds = GaugeMetricFamily(
         "livefuse_output_state_seconds", "For how long it has been in its state", labels=labels
     )
@@ -111,13 +128,17 @@ def _collect_outputs(jobs: list[Statistics]) -> Iterator[Metric]:
             for name in OUTPUT_STATES:
                 state.add_metric([*of, name], float(output["state"] == name))
             connected.add_metric(of, float(output["connected"]))
+            viewers.add_metric(of, float(output.get("viewers", 0)))
             seconds.add_metric(of, float(output.get("state_s", 0.0)))
             for name, family in counts.items():
                 family.add_metric(of, float(output.get(name, 0)))
-    yield from (state, connected, seconds, *counts.values())
+    yield from (state, connected, viewers, seconds, *counts.values())
 
 
 def _collect_networks(jobs: list[Statistics]) -> Iterator[Metric]:
+    provider = GaugeMetricFamily(
+        "livefuse_provider", "1 for where networks run", labels=["job", "provider"]
+    )
     fell_back = GaugeMetricFamily(
         "livefuse_networks_fell_back",
         "1 when networks run on the processor since no better device can be used",
@@ -128,10 +149,11 @@ def _collect_networks(jobs: list[Statistics]) -> Iterator[Metric]:
     )
     for stats in jobs:
         if networks := stats.networks:
+            provider.add_metric([stats.job, networks["provider"]], 1.0)
             labels = [stats.job, networks["provider"], networks["wanted"]]
             fell_back.add_metric(labels, float(networks["fell_back"]))
             garbage.add_metric([stats.job], networks["garbage"])
-    yield from (fell_back, garbage)
+    yield from (provider, fell_back, garbage)
 
 
 def _collect_load(jobs: list[Statistics]) -> Iterator[Metric]:
@@ -169,10 +191,37 @@ def _add_histogram(
     family.add_metric(labels, buckets=buckets, sum_value=distribution.sum_ms / 1e3)
 
 
-def create_metrics(jobs: Callable[[], list[tuple[Statistics, Telemetry]]]) -> CollectorRegistry:
-    """Return a Prometheus registry that reads `jobs` whenever it is scraped."""
+class _MachineCollector(Collector):
+    """What is running, and the graphics card's memory where there is one in use."""
+
+    def __init__(self, version: str, read_gpu_bytes: ReadGpuBytes) -> None:
+        self._version = version
+        self._read_gpu_bytes = read_gpu_bytes
+
+    def collect(self) -> Iterator[Metric]:
+        yield InfoMetricFamily("livefuse_build", "What is running", {"version": self._version})
+        memory = GaugeMetricFamily(
+            "livefuse_gpu_memory_bytes", "Memory of the graphics card", labels=["kind"]
+        )
+        for kind, amount in zip(("used", "total"), self._read_gpu_bytes() or (), strict=False):
+            memory.add_metric([kind], float(amount))
+        yield memory
+
+
+def create_metrics(
+    jobs: Callable[[], list[tuple[Statistics, Telemetry]]],
+    *,
+    version: str = "",
+    read_gpu_bytes: ReadGpuBytes = lambda: None,
+) -> CollectorRegistry:
+    """Return a Prometheus registry that reads `jobs` and this process whenever it is scraped.
+
+    `read_gpu_bytes` gives what is used and what there is of the graphics card's memory.
+    """
     registry = CollectorRegistry()
     registry.register(_JobCollector(jobs))
+    registry.register(_MachineCollector(version, read_gpu_bytes))
+    ProcessCollector(registry=registry)
     return registry
 
 

@@ -104,3 +104,31 @@ def test_health_and_what_was_made_anew_are_metrics():
     assert 'livefuse_restarts_total{job="main",part="pipeline",reason="hung"} 2.0' in text
     assert 'livefuse_abandoned_threads_total{job="main"} 2.0' in text
     assert get_args(Health) == HEALTHS
+
+
+def test_where_networks_run_and_who_watches(monkeypatch):
+    networks = {"provider": "cuda", "wanted": "auto", "fell_back": False, "garbage": 0}
+    output = {"id": "1", "kind": "webrtc", "url": "whep", "state": "live", "connected": True}
+    text = scrape(networks=networks, outputs=[{**output, "viewers": 3}])
+    assert 'livefuse_provider{job="main",provider="cuda"} 1.0' in text
+    assert 'livefuse_output_viewers{job="main",kind="webrtc",output="1",url="whep"} 3.0' in text
+
+
+def test_the_process_and_the_card_are_told():
+    registry = create_metrics(list, version="1.2", read_gpu_bytes=lambda: (3, 7))
+    text = render_metrics(registry)[0].decode()
+    assert 'livefuse_build_info{version="1.2"} 1.0' in text
+    assert 'livefuse_gpu_memory_bytes{kind="used"} 3.0' in text
+    assert 'livefuse_gpu_memory_bytes{kind="total"} 7.0' in text
+    assert "process_resident_memory_bytes" in text
+    assert "process_open_fds" in text
+
+
+def test_without_a_card_nothing_is_said_of_its_memory():
+    assert "livefuse_gpu_memory_bytes{" not in scrape()
+
+
+def test_every_metric_has_help_and_a_unit_where_it_counts_one():
+    for family in create_metrics(list).collect():
+        assert len(family.documentation) > 8, family.name
+        assert not family.name.endswith(("_ms", "_mb")), family.name

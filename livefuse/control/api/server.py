@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
+from livefuse import __version__
 from livefuse.control.api.body import answer
 from livefuse.control.api.context import API_KEY, Api
 from livefuse.control.api.doorway import Doorway, create_greeter
@@ -18,6 +19,7 @@ from livefuse.control.api.page import show_file, show_page
 from livefuse.control.api.problems import explain_errors
 from livefuse.control.api.routes import add_routes
 from livefuse.errors import ConfigError
+from livefuse.machine.graphics import GraphicsMemory
 from livefuse.metrics import create_metrics
 
 if TYPE_CHECKING:
@@ -45,7 +47,12 @@ class ApiServer:
         self._config = config.http
         self.key = key
         self._find_caller = find_caller or accept_key(key)
-        self._api = Api(manager, config, create_metrics(manager.list_measured))
+        metrics = create_metrics(
+            manager.list_measured,
+            version=__version__,
+            read_gpu_bytes=GraphicsMemory(config.models.device).read,
+        )
+        self._api = Api(manager, config, metrics)
         self._runner: web.AppRunner | None = None
         self._doorway = Doorway()
         self.port = 0
