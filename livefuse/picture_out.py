@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from livefuse.clock import NS_PER_MS, NS_PER_S, Clock
 from livefuse.frame import TIME_BASE_HZ, Frame, FramePool
-from livefuse.publish.mark import Label, SeiStamp
+from livefuse.publish.mark import Label
+from livefuse.publish.sei import SeiStamp
 from livefuse.ring import Ring, RingClosed
 from livefuse.safety.cover import cover_frame, draw_slate
 
@@ -124,7 +125,7 @@ class PictureOut:
         self._clock: Clock = telemetry.clock
         self._hold = PictureHold(config.hold, frame_ms)
         self._label = Label(config.mark)
-        self._stamp = SeiStamp(marks.job_id)
+        self._stamp = SeiStamp(marks.number, marks.keys.key_id, marks.keys.signing.sign)
         self._may_show: Callable[[], bool] | None = None
         self._pulse: Pulse | None = None
         self._owner: int | None = None  # the thread whose turn it is

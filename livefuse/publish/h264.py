@@ -15,6 +15,7 @@ _START: Final = b"\x00\x00\x01"
 # Profiles whose record carries chroma format and bit depths (14496-15).
 _HIGH_PROFILES: Final = frozenset({100, 110, 122, 144})
 _MIN_SPS_BYTES: Final = 4
+_LENGTH_BYTES: Final = 4
 
 
 def get_nal_type(nal: bytes) -> int:
@@ -29,6 +30,21 @@ def split_nals(data: bytes) -> list[bytes]:
         return []
     # A unit never ends in a zero byte: what is there belongs to the next four-byte start code.
     return [stripped for unit in units if (stripped := unit.rstrip(b"\x00"))]
+
+
+def split_access_unit(data: bytes) -> list[bytes]:
+    """Return the NAL units of an access unit, Annex B or with lengths of four bytes.
+
+    Lengths are believed when they end where the data does: `00 00 01` may begin either.
+    """
+    nals: list[bytes] = []
+    place = 0
+    while place + _LENGTH_BYTES <= len(data):
+        size = int.from_bytes(data[place : place + _LENGTH_BYTES], "big")
+        place += _LENGTH_BYTES
+        nals.append(data[place : place + size].rstrip(b"\x00"))
+        place += size
+    return [nal for nal in nals if nal] if place == len(data) else split_nals(data)
 
 
 def has_parameter_sets(data: bytes) -> bool:

@@ -12,7 +12,8 @@ import pytest
 
 from livefuse.config import MarkConfig
 from livefuse.frame import create_frame
-from livefuse.publish.mark import UUID, Label
+from livefuse.publish.mark import Label
+from livefuse.publish.sei import UUID
 from tests.bench.full import make_face_clip
 from tests.wire.servers import NginxRtmp, require
 

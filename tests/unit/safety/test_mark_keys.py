@@ -86,6 +86,7 @@ def test_processes_that_start_together_get_the_same_keys(tmp_path, config):
         for _ in range(3)
     ]
     for child in children:
+        assert child.stdin is not None
         child.stdin.write("\n")
         child.stdin.flush()
     found = {child.communicate()[0].strip() for child in children}
