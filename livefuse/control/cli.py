@@ -10,6 +10,7 @@ from cyclopts import App, CycloptsError
 from livefuse import __version__
 from livefuse.control import (
     commands_faces,
+    commands_keys,
     commands_look,
     commands_looks,
     commands_models,
@@ -48,6 +49,7 @@ def create_app() -> App:
     commands_models.add_commands(app)
     commands_faces.add_commands(app)
     commands_token.add_commands(app)
+    commands_keys.add_commands(app)
     return app
 
 
