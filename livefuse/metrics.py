@@ -42,23 +42,25 @@ class _JobCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         frames = CounterMetricFamily(
-            "livefuse_frames", "Pictures that came in and went out", labels=["job", "side"]
+            "livefuse_frames", "Pictures that came in and went out", labels=["job_id", "side"]
         )
         drops = CounterMetricFamily(
             "livefuse_dropped_frames",
             "Pictures that were not shown, by reason",
-            labels=["job", "reason"],
+            labels=["job_id", "reason"],
         )
         fps = GaugeMetricFamily(
-            "livefuse_fps", "Pictures a second, over the last seconds", labels=["job", "side"]
+            "livefuse_fps", "Pictures a second, over the last seconds", labels=["job_id", "side"]
         )
         latency = HistogramMetricFamily(
             "livefuse_added_latency_seconds",
             "From a picture's arrival until it is encoded",
-            labels=["job"],
+            labels=["job_id"],
         )
         steps = HistogramMetricFamily(
-            "livefuse_step_seconds", "How long a step takes for a picture", labels=["job", "step"]
+            "livefuse_step_seconds",
+            "How long a step takes for a picture",
+            labels=["job_id", "step"],
         )
         jobs = self._jobs()
         for stats, telemetry in jobs:
@@ -80,16 +82,18 @@ class _JobCollector(Collector):
 
 def _collect_health(jobs: list[Statistics]) -> Iterator[Metric]:
     health = GaugeMetricFamily(
-        "livefuse_job_health", "1 for the word that it is in", labels=["job", "health"]
+        "livefuse_job_health", "1 for the word that it is in", labels=["job_id", "health"]
     )
     age = GaugeMetricFamily(
-        "livefuse_input_age_seconds", "Since the last picture came", labels=["job", "state"]
+        "livefuse_input_age_seconds", "Since the last picture came", labels=["job_id", "state"]
     )
     restarts = CounterMetricFamily(
-        "livefuse_restarts", "Parts of a job that were made anew", labels=["job", "part", "reason"]
+        "livefuse_restarts",
+        "Parts of a job that were made anew",
+        labels=["job_id", "part", "reason"],
     )
     threads = CounterMetricFamily(
-        "livefuse_abandoned_threads", "Threads that hung and were left behind", labels=["job"]
+        "livefuse_abandoned_threads", "Threads that hung and were left behind", labels=["job_id"]
     )
     for stats in jobs:
         for name in HEALTHS:
@@ -104,7 +108,7 @@ def _collect_health(jobs: list[Statistics]) -> Iterator[Metric]:
 
 
 def _collect_outputs(jobs: list[Statistics]) -> Iterator[Metric]:
-    labels = ["job", "output", "kind", "url"]
+    labels = ["job_id", "output", "kind", "url"]
     state = GaugeMetricFamily(
         "livefuse_output_state", "1 for the state that it is in", labels=[*labels, "state"]
     )
@@ -137,15 +141,15 @@ def _collect_outputs(jobs: list[Statistics]) -> Iterator[Metric]:
 
 def _collect_networks(jobs: list[Statistics]) -> Iterator[Metric]:
     provider = GaugeMetricFamily(
-        "livefuse_provider", "1 for where networks run", labels=["job", "provider"]
+        "livefuse_provider", "1 for where networks run", labels=["job_id", "provider"]
     )
     fell_back = GaugeMetricFamily(
         "livefuse_networks_fell_back",
         "1 when networks run on the processor since no better device can be used",
-        labels=["job", "provider", "wanted"],
+        labels=["job_id", "provider", "wanted"],
     )
     garbage = CounterMetricFamily(
-        "livefuse_refused_network_results", "Results that could not be used", labels=["job"]
+        "livefuse_refused_network_results", "Results that could not be used", labels=["job_id"]
     )
     for stats in jobs:
         if networks := stats.networks:
@@ -159,16 +163,16 @@ def _collect_networks(jobs: list[Statistics]) -> Iterator[Metric]:
 def _collect_load(jobs: list[Statistics]) -> Iterator[Metric]:
     """What is spared under load; nothing for jobs that never spare anything."""
     rung = GaugeMetricFamily(
-        "livefuse_rung", "How much is spared: 0 is nothing", labels=["job", "name"]
+        "livefuse_rung", "How much is spared: 0 is nothing", labels=["job_id", "name"]
     )
     changes = CounterMetricFamily(
-        "livefuse_rung_changes", "Changes of the rung", labels=["job", "reason"]
+        "livefuse_rung_changes", "Changes of the rung", labels=["job_id", "reason"]
     )
     seconds = CounterMetricFamily(
-        "livefuse_rung_seconds", "Time spent on a rung", labels=["job", "name"]
+        "livefuse_rung_seconds", "Time spent on a rung", labels=["job_id", "name"]
     )
     frames = CounterMetricFamily(
-        "livefuse_enhance_frames", "Frames with a face to enhance", labels=["job", "enhanced"]
+        "livefuse_enhance_frames", "Frames with a face to enhance", labels=["job_id", "enhanced"]
     )
     for stats in jobs:
         if load := stats.load:

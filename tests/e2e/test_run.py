@@ -119,7 +119,7 @@ def test_the_stream_can_be_watched_and_asked(tmp_path):
         for kind, magic in (("flv", b"FLV"), ("ts", b"\x47")):
             with urllib.request.urlopen(at(page, f"/v1/jobs/main/live.{kind}"), timeout=10) as live:
                 assert live.read(20_000).startswith(magic)
-        assert b'livefuse_frames_total{job="main",side="out"}' in fetch(at(page, "/metrics"))
+        assert b'livefuse_frames_total{job_id="main",side="out"}' in fetch(at(page, "/metrics"))
         assert fetch(at(page, "/readyz")) == b"ready\n"
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)

@@ -30,15 +30,15 @@ def test_a_fallback_to_the_processor_is_a_metric(monkeypatch):
     sessions.get("blazeface_full_192")
     networks = msgspec.to_builtins(sessions.statistics())
     text = scrape(networks=networks)
-    assert 'livefuse_networks_fell_back{job="main",provider="cpu",wanted="auto"} 1.0' in text
-    assert 'livefuse_refused_network_results_total{job="main"} 0.0' in text
+    assert 'livefuse_networks_fell_back{job_id="main",provider="cpu",wanted="auto"} 1.0' in text
+    assert 'livefuse_refused_network_results_total{job_id="main"} 0.0' in text
 
 
 def test_a_job_without_networks_says_nothing_of_them():
     text = scrape()
     assert "livefuse_networks_fell_back{" not in text
-    assert 'livefuse_frames_total{job="main",side="out"} 297.0' in text
-    assert 'livefuse_dropped_frames_total{job="main",reason="late"} 3.0' in text
+    assert 'livefuse_frames_total{job_id="main",side="out"} 297.0' in text
+    assert 'livefuse_dropped_frames_total{job_id="main",reason="late"} 3.0' in text
 
 
 def test_each_output_tells_its_state_for_how_long_and_its_losses():
@@ -54,7 +54,7 @@ def test_each_output_tells_its_state_for_how_long_and_its_losses():
         "state_s": 12.5,
     }
     text = scrape(outputs=[output])
-    labels = 'job="main",kind="rtmp",output="2"'
+    labels = 'job_id="main",kind="rtmp",output="2"'
     for state in get_args(OutputState):
         line = f'livefuse_output_state{{{labels},state="{state}",url="rtmp://h/app/***"}}'
         assert f"{line} {float(state == 'stalled')}" in text
@@ -81,10 +81,10 @@ LOAD = {
 def test_what_is_spared_is_a_metric():
     text = scrape(rung="enhance_half", load=LOAD)
     for line in (
-        'livefuse_rung{job="main",name="enhance_half"} 1.0',
-        'livefuse_rung_changes_total{job="main",reason="thermal"} 1.0',
-        'livefuse_rung_seconds_total{job="main",name="everything"} 90.5',
-        'livefuse_enhance_frames_total{enhanced="false",job="main"} 30.0',
+        'livefuse_rung{job_id="main",name="enhance_half"} 1.0',
+        'livefuse_rung_changes_total{job_id="main",reason="thermal"} 1.0',
+        'livefuse_rung_seconds_total{job_id="main",name="everything"} 90.5',
+        'livefuse_enhance_frames_total{enhanced="false",job_id="main"} 30.0',
     ):
         assert line in text
     assert "livefuse_rung{" not in scrape()
@@ -98,11 +98,11 @@ def test_health_and_what_was_made_anew_are_metrics():
         counts={"abandoned_threads": 2},
     )
     for health in get_args(Health):
-        line = f'livefuse_job_health{{health="{health}",job="main"}}'
+        line = f'livefuse_job_health{{health="{health}",job_id="main"}}'
         assert f"{line} {float(health == 'DEGRADED_INPUT')}" in text
-    assert 'livefuse_input_age_seconds{job="main",state="lost"} 2.5' in text
-    assert 'livefuse_restarts_total{job="main",part="pipeline",reason="hung"} 2.0' in text
-    assert 'livefuse_abandoned_threads_total{job="main"} 2.0' in text
+    assert 'livefuse_input_age_seconds{job_id="main",state="lost"} 2.5' in text
+    assert 'livefuse_restarts_total{job_id="main",part="pipeline",reason="hung"} 2.0' in text
+    assert 'livefuse_abandoned_threads_total{job_id="main"} 2.0' in text
     assert get_args(Health) == HEALTHS
 
 
@@ -110,8 +110,8 @@ def test_where_networks_run_and_who_watches(monkeypatch):
     networks = {"provider": "cuda", "wanted": "auto", "fell_back": False, "garbage": 0}
     output = {"id": "1", "kind": "webrtc", "url": "whep", "state": "live", "connected": True}
     text = scrape(networks=networks, outputs=[{**output, "viewers": 3}])
-    assert 'livefuse_provider{job="main",provider="cuda"} 1.0' in text
-    assert 'livefuse_output_viewers{job="main",kind="webrtc",output="1",url="whep"} 3.0' in text
+    assert 'livefuse_provider{job_id="main",provider="cuda"} 1.0' in text
+    assert 'livefuse_output_viewers{job_id="main",kind="webrtc",output="1",url="whep"} 3.0' in text
 
 
 def test_the_process_and_the_card_are_told():

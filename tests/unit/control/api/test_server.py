@@ -149,7 +149,7 @@ def test_status_metrics_and_page():
             assert answer.status == 200
             assert json.loads(await answer.text())["fps_out"] == 29.7
         async with http.get("/metrics") as answer:
-            assert 'livefuse_frames_total{job="main",side="out"} 297.0' in await answer.text()
+            assert 'livefuse_frames_total{job_id="main",side="out"} 297.0' in await answer.text()
         async with http.get("/") as answer:
             assert answer.content_type == "text/html"
             assert "livefuse" in await answer.text()
