@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from livefuse.clock import NS_PER_MS, NS_PER_S, Clock
 from livefuse.frame import TIME_BASE_HZ, Frame, FramePool
+from livefuse.publish.luma.embed import LumaMark
 from livefuse.publish.mark import Label
 from livefuse.publish.sei import SeiStamp
 from livefuse.ring import Ring, RingClosed
@@ -124,6 +125,7 @@ class PictureOut:
         self._telemetry = telemetry
         self._clock: Clock = telemetry.clock
         self._hold = PictureHold(config.hold, frame_ms)
+        self._luma_mark = LumaMark(marks.keys.luma_key, marks.number)
         self._label = Label(config.mark)
         self._stamp = SeiStamp(marks.number, marks.keys.key_id, marks.keys.signing.sign)
         self._may_show: Callable[[], bool] | None = None
@@ -268,6 +270,7 @@ class PictureOut:
         if frame.is_generated:
             self._has_generated = True
             if needs_mark:
+                self._luma_mark.draw(frame, anew=is_held)
                 self._label.draw(frame)
         self._telemetry.journal.note_shown(frame, is_held=is_held)
         self._fanout.show(frame)
