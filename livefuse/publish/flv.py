@@ -67,6 +67,9 @@ class LiveStream:
                 return
             self._packets += 1
             is_keyframe = packet.kind == "video" and packet.is_keyframe
+            if is_keyframe and self._format == "flv":
+                # It says by now whether pictures are generated. One of TS has counters: it stays.
+                self._header = self._writer.build_header()
             woken = [v for v in self._viewers if v.put(chunk, is_keyframe=is_keyframe)]
         for viewer in woken:
             viewer.wake()

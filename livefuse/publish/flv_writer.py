@@ -10,11 +10,13 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
+from livefuse.publish.container_mark import find_container_mark
 from livefuse.publish.h264 import build_avcc, strip_to_lengths
 from livefuse.publish.timeline import Timeline
 
 if TYPE_CHECKING:
     from livefuse.packet import Packet, StreamsInfo
+    from livefuse.publish.container_mark import ContainerMark
 
 _AUDIO_TAG, _VIDEO_TAG, _SCRIPT_TAG = 8, 9, 18
 _TICKS_PER_MS: Final = 90
@@ -30,6 +32,7 @@ class FlvWriter:
     def __init__(self, streams: StreamsInfo) -> None:
         self._streams = streams
         self._timeline = Timeline(_TICKS_PER_MS)
+        self._mark: ContainerMark | None = None
 
     def build_header(self) -> bytes:
         """Return the file header, the metadata and the codecs' configurations.
@@ -40,7 +43,7 @@ class FlvWriter:
         video, audio = self._streams.video, self._streams.audio
         flags = (1 if video else 0) | (4 if audio else 0)
         parts = [b"FLV\x01", bytes((flags,)), b"\x00\x00\x00\x09\x00\x00\x00\x00"]
-        parts.append(_build_tag(_SCRIPT_TAG, 0, _build_metadata(self._streams)))
+        parts.append(_build_tag(_SCRIPT_TAG, 0, _build_metadata(self._streams, self._mark)))
         if video is not None:
             record = build_avcc(video.extradata)
             parts.append(_build_tag(_VIDEO_TAG, 0, b"\x17" + _AVC_HEADER + record))
@@ -49,7 +52,10 @@ class FlvWriter:
         return b"".join(parts)
 
     def write(self, packet: Packet) -> bytes:
-        """Return `packet` as a tag; nothing when it lies before the line's start."""
+        """Return `packet` as a tag; nothing when it lies before the line's start.
+
+        Before the first keyframe of generated pictures goes new metadata, which says so.
+        """
         dts_ms = self._timeline.place(packet.kind, packet.dts)
         if dts_ms is None:
             return b""
@@ -58,7 +64,13 @@ class FlvWriter:
         offset_ms = max((packet.pts - packet.dts) // _TICKS_PER_MS, 0)
         head = (b"\x17" if packet.is_keyframe else b"\x27") + _AVC_UNITS
         body = head + offset_ms.to_bytes(3, "big") + strip_to_lengths(packet.data)
-        return _build_tag(_VIDEO_TAG, dts_ms, body)
+        return self._tell_mark(packet, dts_ms) + _build_tag(_VIDEO_TAG, dts_ms, body)
+
+    def _tell_mark(self, packet: Packet, dts_ms: int) -> bytes:
+        if self._mark is not None or (mark := find_container_mark(packet)) is None:
+            return b""
+        self._mark = mark
+        return _build_tag(_SCRIPT_TAG, dts_ms, _build_metadata(self._streams, mark))
 
 
 def _build_tag(kind: int, time_ms: int, body: bytes) -> bytes:
@@ -68,7 +80,7 @@ def _build_tag(kind: int, time_ms: int, body: bytes) -> bytes:
     return b"".join((head, time, b"\x00\x00\x00", body, (len(body) + 11).to_bytes(4, "big")))
 
 
-def _build_metadata(streams: StreamsInfo) -> bytes:
+def _build_metadata(streams: StreamsInfo, mark: ContainerMark | None) -> bytes:
     values = {"duration": _amf_number(0)}
     video, audio = streams.video, streams.audio
     if video is not None:
@@ -85,7 +97,8 @@ def _build_metadata(streams: StreamsInfo) -> bytes:
             "audiosamplesize": _amf_number(16),
             "stereo": b"\x01\x01" if audio.channels > 1 else b"\x01\x00",
         }
-    values["encoder"] = b"\x02" + _amf_string("livefuse")
+    texts = {"encoder": "livefuse"} | (mark.build_fields() if mark is not None else {})
+    values |= {name: b"\x02" + _amf_string(text) for name, text in texts.items()}
     body = bytearray(b"\x02" + _amf_string("onMetaData"))
     body += b"\x08" + len(values).to_bytes(4, "big")
     for name, value in values.items():

@@ -14,6 +14,7 @@ import av
 
 from livefuse.errors import PublishError
 from livefuse.frame import TIME_BASE_HZ
+from livefuse.publish.container_mark import find_container_mark
 from livefuse.publish.flv_writer import FlvWriter
 from livefuse.publish.timeline import Timeline
 from livefuse.publish.ts_writer import TsWriter
@@ -33,6 +34,8 @@ COLOUR_CODES: Final = {"bt709": 1, "bt601": 6}
 RANGE_CODES: Final = {False: 1, True: 2}
 _INTERLEAVE_US: Final = "100000"
 _FRAGMENT_US: Final = "500000"
+_MAX_WAITING: Final = 64
+"""Sound that comes before the first picture: more than a second of it."""
 # One empty ADTS frame: enough for FFmpeg to make an AAC stream of it.
 _EMPTY_ADTS: Final = b"\xff\xf1\x4c\x80\x01\x1f\xfc\x00"
 
@@ -73,7 +76,7 @@ _CONTAINERS: Final = {
     ".mp4": _Container(
         "mp4",
         {
-            "movflags": "frag_keyframe+empty_moov+default_base_moof+delay_moov",
+            "movflags": "frag_keyframe+empty_moov+default_base_moof+delay_moov+use_metadata_tags",
             "frag_duration": _FRAGMENT_US,
             "flush_packets": "1",
         },
@@ -128,13 +131,31 @@ class _ContainerMuxer:
             self._streams["video"] = add_video(self._container, streams.video)
         if streams.audio is not None:
             self._streams["audio"] = add_audio(self._container, streams.audio)
+        self._format = container.format
+        # Until the first picture says what the header is to say of it.
+        self._waiting: list[Packet] | None = []
+
+    def write(self, packet: Packet) -> None:
+        if self._waiting is not None:
+            self._waiting.append(packet)
+            if packet.kind == "video" or len(self._waiting) >= _MAX_WAITING:
+                self._begin()
+        else:
+            self._put(packet)
+
+    def _begin(self) -> None:
+        waiting, self._waiting = self._waiting or [], None
+        marks = filter(None, map(find_container_mark, waiting))
+        self._container.metadata.update(next((mark.build_fields() for mark in marks), {}))
         try:
             self._container.start_encoding()
         except av.FFmpegError as error:
             _raise_os_error(error)
-            raise PublishError(f"the streams do not fit {container.format}: {error}") from None
+            raise PublishError(f"the streams do not fit {self._format}: {error}") from None
+        for packet in waiting:
+            self._put(packet)
 
-    def write(self, packet: Packet) -> None:
+    def _put(self, packet: Packet) -> None:
         dts = self._timeline.place(packet.kind, packet.dts)
         stream = self._streams.get(packet.kind)
         if dts is None or stream is None:
@@ -153,6 +174,8 @@ class _ContainerMuxer:
             raise PublishError(f"a packet could not be written: {error.strerror}") from None
 
     def close(self) -> None:
+        if self._waiting:
+            self._begin()
         try:
             self._container.close()
         except av.FFmpegError as error:

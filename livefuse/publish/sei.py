@@ -104,23 +104,21 @@ class SeiStamp:
         return replace(packet, data=insert_nal(packet.data, build_sei(signed)))
 
 
-def read_sei_marks(units: Iterable[bytes], public_keys: Iterable[bytes]) -> Iterator[SeiMark]:
-    """Yield what became of the record of each keyframe among `units`, in their order.
+def read_sei_marks(units: Iterable[bytes], public_keys: Iterable[bytes] = ()) -> list[SeiMark]:
+    """Return what became of the record of each keyframe among `units`, in their order.
 
     Args:
         units: access units of H.264 as a demuxer gives them, Annex B or with lengths.
         public_keys: those whose records are to be told as valid, 32 bytes each.
     """
     keys = {identify_key(key): key for key in public_keys}
-    for unit in units:
-        mark = _judge_unit(split_access_unit(unit), keys)
-        if mark is not None:
-            yield mark
+    marks = (_judge_unit(split_access_unit(unit), keys) for unit in units)
+    return [mark for mark in marks if mark is not None]
 
 
 def verify_record(unit: bytes, public_keys: Iterable[bytes]) -> SeiMark:
     """Return what became of the record of one access unit, as `read_sei_marks` does."""
-    return next(read_sei_marks([unit], public_keys), SeiMark("missing"))
+    return next(iter(read_sei_marks([unit], public_keys)), SeiMark("missing"))
 
 
 def read_record(unit: bytes) -> MarkRecord | None:

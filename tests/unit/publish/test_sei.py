@@ -91,7 +91,7 @@ def test_each_keyframe_carries_a_record_that_fits_it(plain):
     assert mark.record is not None
     assert mark.record.job == JOB.number
     assert (mark.record.epoch_us, mark.record.sequence) == (1_800_000_000_500_000, 0)
-    assert list(read_sei_marks((packet.data for packet in packets), PUBLIC)) == [mark]
+    assert read_sei_marks((packet.data for packet in packets), PUBLIC) == [mark]
 
 
 def test_the_same_record_is_found_where_units_have_lengths(stamped):
