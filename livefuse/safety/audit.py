@@ -13,6 +13,8 @@ from collections import deque
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from livefuse.config import AuditConfig
 from livefuse.errors import AuditError, ConfigError, TokenError
 from livefuse.safety.audit_files import (
@@ -39,6 +41,7 @@ from livefuse.safety.audit_records import (
     AuditRecord,
     draft_record,
     parse_line,
+    read_loosely,
 )
 from livefuse.safety.folder import find_safety_folder, make_private_folder
 from livefuse.safety.keys import KeyRing
@@ -169,9 +172,7 @@ class AuditLog:
         data = b"".join(lines)
         old = self._make_way(head.sequence - len(lines), len(data))
         if old:
-            head = Head(
-                first=get_last_sequence(old[-1].name) + 1, sequence=head.sequence, hash=head.hash
-            )
+            head = msgspec.structs.replace(head, first=get_last_sequence(old[-1].name) + 1)
         before = add_bytes(self.folder / CURRENT, data)
         try:
             write_head(self.folder, head.close(key))
@@ -179,7 +180,8 @@ class AuditLog:
             cut_file(self.folder / CURRENT, before)
             raise
         for path in old:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # what stays is tried again next time
+                path.unlink(missing_ok=True)
 
     def _make_way(self, last_sequence: int, more_bytes: int) -> list[Path]:
         """Close the current file when it is full; return the old ones that may go."""
@@ -202,44 +204,33 @@ class AuditLog:
         line, full = tail.line, list_full_files(self.folder)
         if line is None and full:
             line = read_tail(full[-1]).line
-        last = parse_line(line) if line is not None else None
         if found.state == "missing" and line is None:
             return _Place(Head(first=1, sequence=0, hash=NO_HASH), tuple(findings))
-        place, how = self._judge(found, last)
+        place, how = self._judge(found, line or b"")
         if how:
             event = MENDED if found.state == "retired" else BROKEN
-            findings.append(
-                self._note(
-                    event,
-                    how=how,
-                    found=last.sequence if last is not None else 0,
-                    sealed=found.head.sequence if found.head is not None else 0,
-                )
-            )
+            sealed = found.head.sequence if found.head is not None else 0
+            findings.append(self._note(event, how=how, sealed=sealed))
         return _Place(place, tuple(findings))
 
-    def _judge(self, found: HeadFound, last: AuditRecord | None) -> tuple[Head, str]:
+    def _judge(self, found: HeadFound, line: bytes) -> tuple[Head, str]:
         """Return where the chain goes on, and what is wrong with its end, if anything is."""
-        head = found.head
-        end = Head(
-            first=head.first if head is not None else 1,
-            sequence=last.sequence if last is not None else 0,
-            hash=last.hash if last is not None else NO_HASH,
-        )
+        head, last = found.head, parse_line(line)
+        sequence, own = read_loosely(line) or (0, NO_HASH)
+        end = Head(first=head.first if head is not None else 1, sequence=sequence, hash=own)
         if head is None or found.state == "foreign":
             return end, f"the head is {found.state}"
-        if (end.sequence, end.hash) == (head.sequence, head.hash):
+        if last is not None and (sequence, own) == (head.sequence, head.hash):
             how = "the head's key is retired" if found.state == "retired" else ""
             return end, how
-        if last is not None and last.sequence > head.sequence and self._is_ours(last):
+        if last is not None and sequence > head.sequence and self._is_ours(last):
             return end, ""  # its writer was killed before it could write the head
-        how = "cut off" if end.sequence < head.sequence else "edited"
-        place = Head(first=head.first, sequence=max(head.sequence, end.sequence), hash=head.hash)
-        return place, how
+        how = "cut off" if sequence < head.sequence else "edited"
+        return msgspec.structs.replace(head, sequence=max(head.sequence, sequence)), how
 
     def _is_ours(self, record: AuditRecord) -> bool:
         key = find_key(self._keys, record.seal.partition(":")[0])
-        return key is not None and key.is_sealed("line", record.hash, record.seal)
+        return key is not None and record.is_sealed(key)
 
     def _note(self, event: str, **facts: Fact) -> AuditRecord:
         return draft_record(self._clock.epoch_s(), event, "livefuse", "", facts)

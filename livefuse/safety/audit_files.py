@@ -30,6 +30,8 @@ RESERVE_BYTES: Final = 65_536
 _FULL_FILE: Final = re.compile(r"audit-(\d{12,})\.jsonl")
 _MODE: Final = 0o600
 _BLOCK_BYTES: Final = 65_536
+MAX_READ_BYTES: Final = _BLOCK_BYTES
+"""What is read of a line; those that are written are shorter."""
 _LOCK_S, _LOOK_S = 10.0, 0.004
 
 

@@ -1,9 +1,9 @@
 """One record of the audit log: its fields, its canonical bytes, its place in the chain. Pure.
 
-A line is the record's canonical JSON. `hash` is the SHA-256 of that JSON with `hash` and `seal`
-empty, and `previous` the hash of the line before: whoever changes a line has to change all that
-follow. `seal` is a MAC over the hash by the store's key, so that a line behind the head
-(audit_head.py) is known to be ours.
+A line is the record's canonical JSON. `hash` is the SHA-256 of that JSON with `hash` empty, and
+`previous` the hash of the line before: whoever changes a line has to change all that follow. `seal`
+is a MAC by the store's key over the JSON with both empty, so that a line that the head
+(audit_head.py) does not know yet is known to be ours.
 """
 
 from __future__ import annotations
@@ -78,14 +78,27 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def digest(self) -> str:
         """Return what `hash` has to be."""
+        return _hash(msgspec.structs.replace(self, hash=""))
+
+    def is_sealed(self, key: AuditKey) -> bool:
+        """Say whether the seal is that key's."""
         bare = msgspec.structs.replace(self, hash="", seal="")
-        return hashlib.sha256(bare.encode()).hexdigest()
+        return key.is_sealed("line", _hash(bare), self.seal)
 
     def close(self, sequence: int, previous: str, key: AuditKey) -> AuditRecord:
-        """Return the record at its place in the chain, hashed and sealed."""
+        """Return the record at its place in the chain, sealed and hashed."""
         placed = msgspec.structs.replace(self, sequence=sequence, previous=previous)
-        own = placed.digest()
-        return msgspec.structs.replace(placed, hash=own, seal=key.seal("line", own))
+        sealed = msgspec.structs.replace(placed, seal=key.seal("line", _hash(placed)))
+        return msgspec.structs.replace(sealed, hash=sealed.digest())
+
+
+def _hash(record: AuditRecord) -> str:
+    return hashlib.sha256(record.encode()).hexdigest()
+
+
+class _Claim(msgspec.Struct, frozen=True):
+    sequence: int
+    hash: str
 
 
 def parse_line(line: bytes) -> AuditRecord | None:
@@ -95,6 +108,16 @@ def parse_line(line: bytes) -> AuditRecord | None:
     except (msgspec.MsgspecError, ValueError):
         return None
     return record if record.encode() == line and record.digest() == record.hash else None
+
+
+def read_loosely(line: bytes) -> tuple[int, str] | None:
+    """Return number and hash that an altered line still claims, None when it claims none."""
+    try:
+        fields = msgspec.json.decode(line, type=_Claim)
+    except (msgspec.MsgspecError, ValueError):
+        return None
+    is_likely = 0 < fields.sequence < _MAX_INTEGER and len(fields.hash) == len(NO_HASH)
+    return (fields.sequence, fields.hash) if is_likely else None
 
 
 def draft_record(

@@ -1,0 +1,295 @@
+"""The audit log read: is it whole, and what does it say? Also of a copy, and while it is written.
+
+What is found: a line that was edited, deleted, put elsewhere or added, an end that was cut off, a
+head that is not ours. What cannot be found: that the whole folder was put back to an earlier state;
+whoever fears that keeps the newest number and hash, which `livefuse audit verify` shows, elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from datetime import UTC, datetime
+from typing import IO, TYPE_CHECKING, Final, Literal, NamedTuple
+
+import msgspec
+
+from livefuse.errors import AuditError, ConfigError
+from livefuse.safety.audit_files import (
+    CURRENT,
+    MAX_READ_BYTES,
+    list_full_files,
+    lock_for_reading,
+)
+from livefuse.safety.audit_head import HeadFound, find_key, read_head
+from livefuse.safety.audit_records import (
+    BROKEN,
+    MENDED,
+    NO_HASH,
+    AuditRecord,
+    parse_line,
+    read_loosely,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from livefuse.safety.keys import KeyRing
+
+How = Literal["edited", "deleted", "re-ordered", "added", "cut off", "foreign head", "told"]
+MAX_FAULTS: Final = 50
+MAX_RECORDS: Final = 1000
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """What is wrong, and where: the file, its line (from 1), the record's number (0: unknown)."""
+
+    file: str
+    line: int
+    sequence: int
+    how: How
+    text: str
+
+
+class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found. `sequence` and `hash` are the newest record's; `head` what its seal is worth.
+
+    At most 50 faults are listed; `notes` are no faults: a torn line, a mended one.
+    """
+
+    is_whole: bool
+    records: int
+    files: int
+    first: int
+    sequence: int
+    hash: str
+    head: str
+    faults: list[Fault]
+    notes: list[str]
+
+
+class _View(NamedTuple):
+    """The log as it was at one moment: files that stay open, and how far each is read."""
+
+    files: list[tuple[str, IO[bytes], int]]
+    head: HeadFound
+
+
+def verify_audit(folder: Path, ring: KeyRing | None) -> AuditReport:
+    """Check the log in `folder` whole; without `ring` its seals are not checked.
+
+    Reads all of it, a line at a time. Writers are held up for a moment only.
+
+    Raises:
+        AuditError: it cannot be read.
+    """
+    with contextlib.ExitStack() as stack:
+        view = _open_view(folder, ring, stack)
+        walk = _Walk()
+        for name, file, size in view.files:
+            walk.enter(name)
+            for line in _read_lines(file, size):
+                walk.check(line)
+        _check_ends(walk, view, ring)
+    return AuditReport(
+        is_whole=not walk.faults,
+        records=walk.records,
+        files=len(view.files),
+        first=walk.first,
+        sequence=walk.sequence,
+        hash=walk.hash,
+        head=view.head.state,
+        faults=walk.faults,
+        notes=walk.notes,
+    )
+
+
+def read_audit(
+    folder: Path,
+    *,
+    job: str = "",
+    since_epoch_s: float = 0.0,
+    event: str = "",
+    limit: int = MAX_RECORDS,
+) -> list[AuditRecord]:
+    """Return the newest records that fit, the oldest first, at most `limit` and 1000.
+
+    `event` is a word like `job.started`, or what it begins with: `job`. Lines that cannot be read
+    are left out: `verify_audit` tells of them.
+
+    Raises:
+        AuditError: the log cannot be read.
+    """
+    limit = max(0, min(limit, MAX_RECORDS))
+    found: list[AuditRecord] = []
+    since = datetime.fromtimestamp(since_epoch_s, UTC)
+    with contextlib.ExitStack() as stack:
+        for _, file, size in reversed(_open_view(folder, None, stack).files):
+            if len(found) >= limit:
+                break
+            lines = (line.rstrip(b"\n") for line in _read_lines(file, size))
+            records = filter(None, map(parse_line, lines))
+            fitting = (r for r in records if _fits(r, job, since, event))
+            found = [*deque(fitting, maxlen=limit - len(found)), *found]
+    return found
+
+
+def _fits(record: AuditRecord, job: str, since: datetime, event: str) -> bool:
+    is_event = not event or record.event == event or record.event.startswith(f"{event}.")
+    is_job = not job or record.job == job
+    return is_event and is_job and datetime.fromisoformat(record.time) >= since
+
+
+def _open_view(folder: Path, ring: KeyRing | None, stack: contextlib.ExitStack) -> _View:
+    """Open what is there at one moment, between two records."""
+    try:
+        with lock_for_reading(folder):
+            head = read_head(folder, ring)
+            paths = [path for path in (*list_full_files(folder), folder / CURRENT) if path.exists()]
+            files: list[tuple[str, IO[bytes], int]] = []
+            for path in paths:
+                file = stack.enter_context(path.open("rb"))
+                files.append((path.name, file, path.stat().st_size))
+    except OSError as error:
+        raise AuditError(
+            f"the audit log {folder} cannot be read ({error.strerror or 'unusable'})",
+            hint="see who may read there",
+        ) from None
+    except ConfigError as error:
+        raise AuditError(error.message, hint=error.hint) from None
+    return _View(files, head)
+
+
+def _read_lines(file: IO[bytes], size: int) -> Iterator[bytes]:
+    """Give the lines of the first `size` bytes, with their ends; one without an end is torn."""
+    while (left := size - file.tell()) > 0:
+        line = file.readline(min(left, MAX_READ_BYTES))
+        if not line:
+            return
+        yield line
+
+
+class _Walk:
+    """Goes along the chain and notes where it does not hold."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self.notes: list[str] = []
+        self.records = self.first = self.sequence = 0
+        self.hash = NO_HASH
+        self.ahead: deque[AuditRecord] = deque(maxlen=4096)
+        self.torn = False
+        self._file, self._line = "", 0
+        self._missing: list[tuple[int, int, int]] = []  # from, to, which fault
+
+    def enter(self, file: str) -> None:
+        """Go on to another file."""
+        self._file, self._line = file, 0
+
+    def check(self, line: bytes) -> None:
+        """Look at the next line."""
+        self._line += 1
+        if self.torn:
+            self._check_torn()
+        if not line.endswith(b"\n"):
+            self.torn = True
+            return
+        record = parse_line(line[:-1])
+        if record is None:
+            self._check_edited(line[:-1])
+            return
+        self._check_place(record)
+        self._note_own(record)
+        self.records += 1
+        self.first = self.first or record.sequence
+        if record.sequence > self.sequence:
+            self.sequence, self.hash = record.sequence, record.hash
+        self.ahead.append(record)
+
+    def add(self, how: How, text: str, sequence: int | None = None) -> None:
+        """Note a fault at the line that is looked at."""
+        if len(self.faults) < MAX_FAULTS:
+            number = self.sequence if sequence is None else sequence
+            self.faults.append(Fault(self._file, self._line, number, how, text))
+
+    def _check_torn(self) -> None:
+        """A line without its end, and another one behind it: the end was taken away."""
+        self.torn = False
+        self.add("edited", "the line before this one has lost its end")
+
+    def _check_edited(self, line: bytes) -> None:
+        """Go on as if it were the record that it was."""
+        claimed, own = read_loosely(line) or (self.sequence + 1, "")
+        self.sequence = self.sequence + 1 if self.sequence else claimed
+        self.hash = own
+        self.first = self.first or self.sequence
+        self.add("edited", "this line does not say what was logged")
+
+    def _check_place(self, record: AuditRecord) -> None:
+        if not self.records and not self.sequence:
+            return  # the first that is left: the head knows which one it has to be
+        expected = self.sequence + 1
+        if record.sequence > expected:
+            last = record.sequence - 1
+            numbers = f"record {expected} is" if last == expected else f"{expected} to {last} are"
+            self._missing.append((expected, last, len(self.faults)))
+            self.add("deleted", f"{numbers} missing before this line", record.sequence)
+        elif record.sequence < expected:
+            self._check_earlier(record)
+        elif record.previous != self.hash and self.hash:
+            text = "this line does not follow the one before: that was written anew"
+            self.add("edited", text, record.sequence)
+
+    def _check_earlier(self, record: AuditRecord) -> None:
+        """A record that should have come before: what seemed deleted was put here."""
+        number = record.sequence
+        for begin, end, index in self._missing:
+            if begin <= number <= end and index < len(self.faults):
+                fault = self.faults[index]
+                text = f"record {number} was moved away from before this line"
+                self.faults[index] = msgspec.structs.replace(fault, how="re-ordered", text=text)
+        self.add("re-ordered", f"record {number} comes after record {self.sequence}", number)
+
+    def _note_own(self, record: AuditRecord) -> None:
+        how = str(record.facts.get("how", ""))
+        if record.event == BROKEN:
+            self.add("told", f"found by livefuse when it wrote this: {how}", record.sequence)
+        elif record.event == MENDED and len(self.notes) < MAX_FAULTS:
+            self.notes.append(f"record {record.sequence}: the end of the log was mended ({how})")
+
+
+def _check_ends(walk: _Walk, view: _View, ring: KeyRing | None) -> None:
+    """Compare both ends with what the head says of them."""
+    if walk.torn:
+        walk.notes.append("the last line is torn; the next record will tell")
+    head, state = view.head
+    if not view.files and state == "missing":
+        walk.notes.append("nothing has been logged yet")
+        return
+    if head is None or state == "foreign":
+        what = "is not sealed by a key of this store" if state == "foreign" else f"is {state}"
+        walk.add("foreign head", f"the head {what}: anybody may have written all of this")
+        return
+    if walk.first > head.first:
+        walk.add("deleted", f"records {head.first} to {walk.first - 1} are missing", walk.first)
+    if walk.sequence < head.sequence:
+        walk.add("cut off", f"records up to {head.sequence} were logged: the end was cut off")
+    elif walk.sequence == head.sequence:
+        if walk.hash != head.hash:
+            walk.add("edited", "the last line is not the one that was logged")
+    else:
+        _check_ahead(walk, head.sequence, head.hash, ring)
+
+
+def _check_ahead(walk: _Walk, sequence: int, own: str, ring: KeyRing | None) -> None:
+    """Look at lines that the head does not know yet: they have to be sealed, and to follow it."""
+    for record in walk.ahead:
+        if record.sequence == sequence and record.hash != own:
+            walk.add("edited", "this line is not the one that was logged", record.sequence)
+        if record.sequence <= sequence or ring is None:
+            continue
+        key = find_key(ring, record.seal.partition(":")[0])
+        if key is None or not record.is_sealed(key):
+            walk.add("added", f"record {record.sequence} was not written here", record.sequence)
+            return
