@@ -1,0 +1,48 @@
+"""The API over gRPC: a thin shell around the HTTP API, which is the one implementation.
+
+    livefuse/v1/livefuse.proto   what clients generate their stubs from
+    livefuse_pb2                 its messages, generated (tests/unit/control/grpc compares)
+    table      which call is which address          messages   messages to JSON and back
+    shell      does a call by asking over HTTP      statuses   problems as statuses
+    health     grpc.health.v1 by /readyz            limits     few streams of reflection at a time
+    server     listens                              pool       threads that hold up no exit
+
+The packages for it are an extra: nothing here but `start_grpc` may be imported without them.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from livefuse.control.address import parse_address
+from livefuse.errors import ConfigError
+
+if TYPE_CHECKING:
+    from livefuse.config import GrpcConfig
+    from livefuse.control.grpc.server import GrpcServer, Tls
+
+
+def start_grpc(config: GrpcConfig, upstream: str, tls: Tls | None = None) -> GrpcServer:
+    """Serve gRPC for the HTTP API at `upstream`, a URL or the path of a unix socket.
+
+    `tls`: the certificate and key of the HTTP API, used here too. Takes a moment: not for a loop.
+
+    Raises:
+        ConfigError: a package is missing, the address cannot be listened on, or keys would go over
+            a network in the clear.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log knows nothing of ours
+    try:
+        server = import_module("livefuse.control.grpc.server")
+    except ImportError as error:
+        if error.name is not None and error.name.startswith("livefuse"):
+            raise
+        raise ConfigError(
+            f"gRPC needs packages that are not installed ({error.name or error})",
+            hint="run  pip install 'livefuse[grpc]'  or set grpc.enabled to false",
+        ) from None
+    server.check_exposure(config, tls)
+    made: GrpcServer = server.GrpcServer(config, parse_address(upstream), tls)
+    return made
