@@ -25,6 +25,7 @@ from livefuse.config.faces import (
     SwapConfig,
     TrackConfig,
 )
+from livefuse.config.grpc import GrpcConfig
 from livefuse.config.load import LADDER, GovernorConfig, Rung
 from livefuse.config.media import (
     AudioConfig,
@@ -66,6 +67,7 @@ __all__ = [
     "EncodeConfig",
     "EnhanceConfig",
     "GovernorConfig",
+    "GrpcConfig",
     "HoldConfig",
     "HttpConfig",
     "IceServer",
@@ -121,6 +123,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     record: RecordConfig = RecordConfig()
     replay: ReplayConfig = ReplayConfig()
     http: HttpConfig = HttpConfig()
+    grpc: GrpcConfig = GrpcConfig()
     webrtc: WebRtcConfig = WebRtcConfig()
     models: ModelsConfig = ModelsConfig()
     safety: SafetyConfig = SafetyConfig()
