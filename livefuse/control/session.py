@@ -17,6 +17,7 @@ from livefuse.control.figures import merge_last, write_atomically
 from livefuse.control.jobs import JobManager
 from livefuse.control.outputs import OutputWatch, explain_lost_files, is_all_lost
 from livefuse.control.panel import REFRESH_S, Reporter, create_reporter, format_end
+from livefuse.errors import ConfigError
 from livefuse.redact import redact_text
 from livefuse.spec import JobSpec
 from livefuse.telemetry import set_up_logging
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from livefuse.control.api.server import ApiServer
+    from livefuse.control.grpc.server import GrpcServer
     from livefuse.control.requests import RunRequest
     from livefuse.job import Job
     from livefuse.telemetry import Statistics
@@ -55,6 +57,7 @@ class _Session:
         self._config = request.config
         self._manager = JobManager(Worker(request.config, SystemClock()))
         self._server: ApiServer | None = None
+        self._grpc: GrpcServer | None = None
 
     async def run(self) -> None:
         spec = JobSpec(
@@ -68,13 +71,12 @@ class _Session:
         self._manager.create(JOB_ID)
         self._manager.submit_spec(JOB_ID, spec)
         with catch_signals(self._write_recording) as stop:
-            if self._config.http.enabled and spec.choose_mode() == "live":
-                await self._serve()
             try:
+                if spec.choose_mode() == "live":
+                    await self._serve()
                 await self._run_job(stop)
             finally:
-                if self._server is not None:
-                    await self._server.close()
+                await self._close_servers()
                 await call_in_thread("stop-others", self._manager.close)
 
     def _write_recording(self) -> None:
@@ -94,11 +96,31 @@ class _Session:
         call_in_thread("recording", job.write_recording).add_done_callback(tell)
 
     async def _serve(self) -> None:
+        if not self._config.http.enabled:
+            if self._config.grpc.enabled:
+                raise ConfigError(
+                    "grpc.enabled is true and http.enabled is false",
+                    hint="gRPC asks the HTTP API: set both, or neither",
+                )
+            return
         from livefuse.control.api.key import load_key  # noqa: PLC0415 - slow to load
         from livefuse.control.api.server import ApiServer  # noqa: PLC0415 - slow to load
 
         self._server = ApiServer(self._config, self._manager, load_key(self._config))
         await self._server.start()
+        if self._config.grpc.enabled:
+            from livefuse.control.grpc import start_grpc  # noqa: PLC0415 - rarely wanted
+
+            upstream = self._server.base_url
+            self._grpc = await call_in_thread(
+                "grpc", lambda: start_grpc(self._config.grpc, upstream)
+            )
+
+    async def _close_servers(self) -> None:
+        if self._grpc is not None:
+            await call_in_thread("grpc", self._grpc.close)
+        if self._server is not None:
+            await self._server.close()
 
     async def _run_job(self, stop: asyncio.Future[str]) -> None:
         job = self._manager.start(JOB_ID)
@@ -180,6 +202,8 @@ class _Session:
         server, wanted = self._server, self._config.http.port
         if server is not None and wanted and server.port != wanted:
             complain(f"port {wanted} is taken: using {server.port}")
+        if self._grpc is not None:
+            watch = [*watch, f"{self._grpc.address}  (gRPC)"]
         if not self._request.quiet:
             for line in watch:
                 say(f"watch: {line}")
