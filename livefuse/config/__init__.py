@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
+from livefuse.config.daemon import DaemonConfig
+from livefuse.config.access import AccessConfig, LimitsConfig
 from livefuse.config.faces import (
     AlignConfig,
     BackgroundConfig,
@@ -44,7 +46,9 @@ from livefuse.config.system import (
     AuditConfig,
     MarkConfig,
     ModelsConfig,
+    RefuseConfig,
     SafetyConfig,
+    TracingConfig,
     WatchdogConfig,
 )
 from livefuse.config.values import Mode
@@ -56,6 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LADDER",
+    "AccessConfig",
     "AlignConfig",
     "AudioConfig",
     "AuditConfig",
@@ -63,6 +68,7 @@ __all__ = [
     "BeautifyConfig",
     "BlurConfig",
     "Config",
+    "DaemonConfig",
     "DetectConfig",
     "EncodeConfig",
     "EnhanceConfig",
@@ -73,6 +79,7 @@ __all__ = [
     "IceServer",
     "IdentifyConfig",
     "IngestConfig",
+    "LimitsConfig",
     "LogConfig",
     "MarkConfig",
     "MaskConfig",
@@ -82,12 +89,14 @@ __all__ = [
     "PublishConfig",
     "PuppetConfig",
     "RecordConfig",
+    "RefuseConfig",
     "ReplayConfig",
     "RingConfig",
     "RtmpConfig",
     "Rung",
     "SafetyConfig",
     "SwapConfig",
+    "TracingConfig",
     "TrackConfig",
     "WatchdogConfig",
     "WebRtcConfig",
@@ -123,11 +132,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     record: RecordConfig = RecordConfig()
     replay: ReplayConfig = ReplayConfig()
     http: HttpConfig = HttpConfig()
+    access: AccessConfig = AccessConfig()
+    limits: LimitsConfig = LimitsConfig()
     grpc: GrpcConfig = GrpcConfig()
     webrtc: WebRtcConfig = WebRtcConfig()
     models: ModelsConfig = ModelsConfig()
     safety: SafetyConfig = SafetyConfig()
+    refuse: RefuseConfig = RefuseConfig()
     audit: AuditConfig = AuditConfig()
+    daemon: DaemonConfig = DaemonConfig()
+    tracing: TracingConfig = TracingConfig()
     log: LogConfig = LogConfig()
 
 

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from livefuse.config.values import Share
+
 
 class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Network files."""
@@ -36,12 +38,31 @@ class MarkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     corner: Literal["top-left", "top-right", "bottom-left", "bottom-right"] = "bottom-right"
     height: Annotated[float, msgspec.Meta(ge=0.05, le=0.2)] = 0.05
+    webrtc_sei: bool = True
+    c2pa: Literal["auto", "off", "require"] = "auto"
+
+
+class TracingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where spans of requests go (OpenTelemetry)."""
+
+    endpoint: Annotated[str, msgspec.Meta(pattern=r"^(https?://\S+)?$")] = ""
+    sample_share: Share = 1.0
 
 
 class SafetyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where faces, consents and keys are kept."""
 
     folder: str = ""
+    forget_picture: bool = False
+    keep_expired_days: Annotated[int, msgspec.Meta(ge=0, le=3650)] = 7
+
+
+class RefuseConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose likeness is not made here: by name in a prompt, by face in a picture."""
+
+    deny_names: str = ""
+    allow_names: str = ""
+    face_margin: Annotated[float, msgspec.Meta(ge=-0.5, le=0.5)] = 0.0
 
 
 class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from livefuse.config import TracingConfig
 from livefuse.control.api.figures import Figures
+from livefuse.control.api.tracing import Tracing
 from livefuse.control.background import call_in_thread
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Api:
     manager: JobManager
     config: Config
     metrics: CollectorRegistry
+    tracing: Tracing = field(default_factory=lambda: Tracing(TracingConfig(), ""))
     players: int = 0
     watchers: int = 0
     uploads: int = 0
@@ -61,10 +64,10 @@ class Api:
         """Return the key that made the job, None when there is no such job."""
         return self.manager.find_owner(job_id)
 
-    @staticmethod
-    async def run(name: str, function: Callable[[], T]) -> T:
+    async def run(self, name: str, function: Callable[[], T]) -> T:
         """Do what takes time in a thread of its own."""
-        return await call_in_thread(name, function)
+        with self.tracing.span(name):
+            return await call_in_thread(name, function)
 
 
 API_KEY: web.AppKey[Api] = web.AppKey("api", Api)

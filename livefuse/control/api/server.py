@@ -18,6 +18,8 @@ from livefuse.control.api.key import accept_key
 from livefuse.control.api.page import show_file, show_page
 from livefuse.control.api.problems import explain_errors
 from livefuse.control.api.routes import add_routes
+from livefuse.control.api.tracing import Tracing
+from livefuse.control.background import call_in_thread
 from livefuse.errors import ConfigError
 from livefuse.machine.graphics import GraphicsMemory
 from livefuse.metrics import create_metrics
@@ -52,7 +54,7 @@ class ApiServer:
             version=__version__,
             read_gpu_bytes=GraphicsMemory(config.models.device).read,
         )
-        self._api = Api(manager, config, metrics)
+        self._api = Api(manager, config, metrics, Tracing(config.tracing, __version__))
         self._runner: web.AppRunner | None = None
         self._doorway = Doorway()
         self.port = 0
@@ -93,6 +95,7 @@ class ApiServer:
             self._doorway.close()
             await self._runner.cleanup()
             self._runner = None
+            await call_in_thread("spans", self._api.tracing.close)
 
 
 def create_application(
@@ -100,7 +103,9 @@ def create_application(
 ) -> web.Application:
     """Return the application with all routes, for `host` and known callers, behind `doorway`."""
     guard = create_guard(host, find_caller, api.find_owner)
-    app = web.Application(middlewares=[create_greeter(doorway), explain_errors, guard])
+    app = web.Application(
+        middlewares=[create_greeter(doorway), api.tracing.trace, explain_errors, guard]
+    )
     app[API_KEY] = api
     app.router.add_get("/", show_page)
     app.router.add_get("/web/{path:.+}", show_file)
