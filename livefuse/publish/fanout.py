@@ -117,7 +117,10 @@ class FanOut:
         def create(url: str) -> Output | FrameOutput:
             return create_output(url, config, clock, request, lossless=lossless)
 
-        whep = None if lossless else WhepOutput(config.webrtc, clock, request)
+        whep = None
+        if not lossless:
+            records = config.mark.webrtc_sei
+            whep = WhepOutput(config.webrtc, clock, request, has_records=records)
         fanout = cls(create, live, keyframes, publish, whep, clock)
         for url in targets:
             fanout.add(url)

@@ -23,6 +23,7 @@ from livefuse.frame import TIME_BASE_HZ
 from livefuse.publish.base import OutputStatus
 from livefuse.publish.h264 import SPS, get_nal_type, split_nals
 from livefuse.publish.opus import RATE_HZ, OpusTranscoder
+from livefuse.publish.sei import is_record
 from livefuse.rtc.payload import Payloads, packetize_h264
 from livefuse.rtc.sdp import check_viewer, read_offer
 from livefuse.telemetry import get_logger
@@ -48,11 +49,18 @@ class WhepOutput:
     """An `Output` that browsers can watch at any time. Safe from any thread."""
 
     def __init__(
-        self, config: WebRtcConfig, clock: Clock, request_keyframe: Callable[[], None]
+        self,
+        config: WebRtcConfig,
+        clock: Clock,
+        request_keyframe: Callable[[], None],
+        *,
+        has_records: bool = True,
     ) -> None:
+        """`has_records`: viewers get the signed record of each keyframe too (sei.py)."""
         self._config = config
         self._clock = clock
         self._request_keyframe = request_keyframe
+        self._has_records = has_records
         self._lock = threading.Lock()
         self._viewers: tuple[_Viewer, ...] = ()
         self._opening = 0
@@ -113,7 +121,10 @@ class WhepOutput:
                 for sound in self._transcode(packet):
                     self._send_sound(viewers, sound)
             return
-        payloads = packetize_h264(split_nals(packet.data))
+        nals = split_nals(packet.data)
+        if packet.is_keyframe and not self._has_records:
+            nals = [nal for nal in nals if not is_record(nal)]
+        payloads = packetize_h264(nals)
         unit = Payloads(payloads, packet.pts, packet.pts)
         self._packets += 1
         self._pass_on(viewers, "video", unit, is_keyframe=packet.is_keyframe)
