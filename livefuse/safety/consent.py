@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import Final
 
 import msgspec
 
 from livefuse.errors import ConsentError
+from livefuse.safety.evidence import Evidence
 
 _HOW: Final = (
     'write it as "WHO, WHAT FOR, UNTIL", like "Anna Berger, my live streams, 90d"; '
@@ -20,16 +22,39 @@ _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LENGTH: Final = re.compile(r"(\d{1,5})([dwy])")
 _DAYS: Final = {"d": 1, "w": 7, "y": 365}
 _MOST_DAYS: Final = 3653  # ten years: longer is a slip of the pen
-_MAX_WHO, _MAX_SCOPE = 100, 200
+_MAX_WHO, _MAX_SCOPE, _MAX_JOBS = 100, 200, 16
+_PATTERN: Final = re.compile(r"[A-Za-z0-9_*?-]{1,64}")
 
 
-class Consent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was agreed. `until` is its last second, ISO 8601 in UTC; `text` as it was written."""
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What belongs to a consent besides its text.
+
+    `jobs`: patterns of the ids of jobs that may show the face (`*` and `?`; none: all).
+    `enrolled_by`: who brought it. `forget_picture`: keep what recognises the face, not the picture.
+    """
+
+    jobs: tuple[str, ...] = ()
+    evidence: Evidence | None = None
+    enrolled_by: str = ""
+    forget_picture: bool = False
+
+
+class Consent(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """What was agreed. `until` is its last second, ISO 8601 in UTC; `text` as it was written.
+
+    `scope` is the purpose; `jobs`, `evidence` and `enrolled_by` as in `Terms`. What is not said is
+    not encoded: the hash of a consent of before there were these is what it was.
+    """
 
     who: str
     scope: str
     until: str
     text: str
+    jobs: tuple[str, ...] = ()
+    evidence: Evidence | None = None
+    enrolled_by: str = ""
 
     @property
     def until_epoch_s(self) -> float:
@@ -41,9 +66,13 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """The SHA-256 of all of it: evidence that a record still says what was agreed."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
 
+    def covers_job(self, job_id: str) -> bool:
+        """Say whether the job of that id is among those that may show the face."""
+        return not self.jobs or any(fnmatchcase(job_id, pattern) for pattern in self.jobs)
 
-def parse_consent(text: str, now_epoch_s: float) -> Consent:
-    """Return the consent that `text`, "who, scope, until", tells of.
+
+def parse_consent(text: str, now_epoch_s: float, terms: Terms = Terms()) -> Consent:  # noqa: B008 - immutable
+    """Return the consent that `text`, "who, scope, until", and `terms` tell of.
 
     `until` is a date, YYYY-MM-DD, that is included (UTC), or a length of time from now: 90d, 12w,
     1y. The scope in the middle may hold commas.
@@ -62,7 +91,29 @@ def parse_consent(text: str, now_epoch_s: float) -> Consent:
                 f"the consent's {what!r} is more than {most} printable characters", hint=_HOW
             )
     end = _parse_until(until, now_epoch_s)
-    return Consent(who=who, scope=scope, until=end.isoformat("T", "seconds"), text=text)
+    return Consent(
+        who=who,
+        scope=scope,
+        until=end.isoformat("T", "seconds"),
+        text=text,
+        jobs=_check_jobs(terms.jobs),
+        evidence=terms.evidence,
+        enrolled_by=terms.enrolled_by[:_MAX_WHO],
+    )
+
+
+def _check_jobs(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the patterns of ids of jobs, each once."""
+    patterns = tuple(dict.fromkeys(pattern.strip() for pattern in patterns))
+    if len(patterns) > _MAX_JOBS:
+        raise ConsentError(f"more than {_MAX_JOBS} patterns of jobs", hint="use * and ?")
+    for pattern in patterns:
+        if not _PATTERN.fullmatch(pattern):
+            raise ConsentError(
+                f"{pattern[:64]!r} names no jobs",
+                hint="write the id of a job: letters, digits, _ and -, and * and ? for any of them",
+            )
+    return patterns
 
 
 def _check_parts(text: str, parts: list[str]) -> None:

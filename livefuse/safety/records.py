@@ -21,6 +21,9 @@ ID_PREFIX: Final = "face_"
 AVATAR_PREFIX: Final = "avatar:"
 """Drawn faces: nobody's, so nobody has to agree."""
 
+RECORD_VERSION: Final = 2
+"""1 had no jobs, evidence or `enrolled_by` in the consent, and always a picture."""
+
 _ID: Final = re.compile(r"face_[0-9a-f]{12}")
 _MAX_HISTORY: Final = 32
 _NAME: Final = re.compile(r"[^,:/\\\s][^,:/\\]{0,62}[^,:/\\\s]|[^,:/\\\s]")
@@ -32,7 +35,8 @@ class FaceRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     `picture_sha256` is of the file that was enrolled, `consent_sha256` of the consent: this is the
     evidence that tells which consent a swap was made under. The picture is sealed with both bound
     in, so that a record that somebody rewrites opens no picture. `history` are the consents before
-    this one: hash, who, and when it ended.
+    this one: hash, who, and when it ended. `has_picture`: the picture is kept, not only what
+    recognises the face.
     """
 
     face_id: str
@@ -43,7 +47,8 @@ class FaceRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     consent_sha256: str
     revoked: str = ""
     history: tuple[str, ...] = ()
-    version: int = 1
+    has_picture: bool = True
+    version: int = RECORD_VERSION
 
     @property
     def person(self) -> str:
@@ -111,12 +116,13 @@ def read_record(path: Path) -> FaceRecord:
     """Return the record in the file `path`.
 
     Raises:
-        ConsentError: it is not there, damaged, or does not say what was agreed.
+        ConsentError: it is not there, damaged, newer than this livefuse, or does not say what was
+            agreed.
     """
     face_id = path.parent.name
     hint = f"run  livefuse faces remove {face_id}  and enroll it again"
     try:
-        record = msgspec.json.decode(path.read_bytes(), type=FaceRecord)
+        record = _decode(path.read_bytes(), face_id)
         _ = record.consent.until_epoch_s
     except OSError:
         raise ConsentError(
@@ -127,6 +133,22 @@ def read_record(path: Path) -> FaceRecord:
     if record.face_id != face_id or record.consent.digest != record.consent_sha256:
         raise ConsentError(f"the record of {face_id} was altered", hint=hint)
     return record
+
+
+def _decode(data: bytes, face_id: str) -> FaceRecord:
+    """Return the record in `data`; of an older version as if it had been written today."""
+    version = msgspec.json.decode(data, type=_Versioned).version
+    if version > RECORD_VERSION:
+        raise ConsentError(
+            f"the record of {face_id} was written by a newer livefuse",
+            hint="use that one, or enroll the picture again in another safety.folder",
+        )
+    record = msgspec.json.decode(data, type=FaceRecord)
+    return msgspec.structs.replace(record, version=RECORD_VERSION)
+
+
+class _Versioned(msgspec.Struct):
+    version: int = 1
 
 
 def tell_time(epoch_s: float) -> str:

@@ -36,6 +36,8 @@ _MIN_MESH_SCORE: Final = 0.5
 MIN_FACE_PX: Final = 64
 _MAX_TURN_DEG: Final = 50.0
 _CROP_HINT: Final = "crop the picture so that it shows one face from the front"
+_SPREADS: Final = (1.0, 0.92, 1.08)
+_MIRRORED_POINTS: Final = (1, 0, 2, 4, 3)
 _BYSTANDER: Final = 0.2  # a face smaller than this share of the largest is a detail of the picture
 
 
@@ -83,6 +85,31 @@ def analyse_portrait(
     )
 
 
+def embed_views(
+    picture_rgb: NDArray[np.uint8], sessions: SessionCache, config: Config
+) -> NDArray[np.float32]:
+    """Return (6, d): the face as it is, closer and wider, and each of these as in a mirror.
+
+    One look at a face says little on its own: a verdict asks how many of these agree. The first
+    row is `embed_picture`'s.
+
+    Raises:
+        RefusedError: no face, or more than one.
+        ModelError: a network cannot be had or failed.
+    """
+    frame, _, seen = _find_single(picture_rgb, sessions, config)
+    mirrored = _mirror(frame)
+    points = convert_mesh_to_5(seen.mesh)
+    flipped = points[list(_MIRRORED_POINTS)].copy()
+    flipped[:, 0] = frame.width - 1 - flipped[:, 0]
+    embedder = create_embedder(config, sessions)
+    rows = [
+        embedder.embed(shown, [_spread(where, spread) for spread in _SPREADS])
+        for shown, where in ((frame, points), (mirrored, flipped))
+    ]
+    return np.concatenate(rows)
+
+
 def embed_picture(
     picture_rgb: NDArray[np.uint8], sessions: SessionCache, config: Config
 ) -> NDArray[np.float32]:
@@ -104,6 +131,21 @@ def find_single_face(picture_rgb: NDArray[np.uint8], sessions: SessionCache, con
     """
     _, scale, seen = _find_single(picture_rgb, sessions, config)
     return Box(*(value * scale for value in seen.detection.box))
+
+
+def _mirror(frame: Frame) -> Frame:
+    """Return a mirrored copy."""
+    mirrored = create_frame(frame.width, frame.height)
+    for plane in ("y", "u", "v"):
+        np.copyto(getattr(mirrored, plane), getattr(frame, plane)[:, ::-1])
+    mirrored.colour = frame.colour
+    return mirrored
+
+
+def _spread(points: NDArray[np.float32], factor: float) -> NDArray[np.float32]:
+    """Return `points` drawn apart by `factor`: the crop is wider."""
+    centre = points.mean(axis=0)
+    return np.asarray(centre + (points - centre) * np.float32(factor), np.float32)
 
 
 def _find_single(
