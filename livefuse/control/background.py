@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import os
 import signal
 import threading
@@ -19,7 +20,11 @@ STOPPED_AT_ONCE: Final = 128 + signal.SIGINT
 
 
 def call_in_thread(name: str, function: Callable[[], T]) -> asyncio.Future[T]:
-    """Run `function` in a daemon thread; unlike an executor's, it never holds up the exit."""
+    """Run `function` in a daemon thread; unlike an executor's, it never holds up the exit.
+
+    What the caller's context says, such as who acts, holds in the thread too.
+    """
+    context = contextvars.copy_context()
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -34,7 +39,7 @@ def call_in_thread(name: str, function: Callable[[], T]) -> asyncio.Future[T]:
     def work() -> None:
         result, caught = None, None
         try:
-            result = function()
+            result = context.run(function)
         except BaseException as error:  # noqa: BLE001 - handed to the one who waits
             caught = error
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more

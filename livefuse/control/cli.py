@@ -23,6 +23,7 @@ from livefuse.control.console import complain
 from livefuse.control.failure import explain_unexpected, report_failure
 from livefuse.errors import LivefuseError
 from livefuse.redact import redact_text
+from livefuse.safety.actor import COMMAND_LINE, act_as
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (without the program's name); return the exit code."""
     tokens = list(sys.argv[1:] if argv is None else argv)
     try:
-        with explain_unexpected("info", tuple(tokens)):
+        with act_as(COMMAND_LINE), explain_unexpected("info", tuple(tokens)):
             try:
                 result = create_app()(tokens, exit_on_error=False, print_error=False, verbose=False)
             except CycloptsError as error:

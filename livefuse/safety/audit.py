@@ -17,6 +17,7 @@ import msgspec
 
 from livefuse.config import AuditConfig
 from livefuse.errors import AuditError, ConfigError, TokenError
+from livefuse.safety.actor import ITSELF, get_actor
 from livefuse.safety.audit_files import (
     AUDIT_FOLDER,
     CURRENT,
@@ -83,12 +84,12 @@ class AuditLog:
     def append(
         self, event: str, *, who: str = "", job: str = "", facts: Mapping[str, Fact] = _NOTHING
     ) -> None:
-        """Write a record; it is on disc when this returns.
+        """Write a record; it is on disc when this returns. `who` left out: who acts now (actor.py).
 
         Raises:
             AuditError: it cannot be written; what it tells of must not be done.
         """
-        draft = draft_record(self._clock.epoch_s(), event, who, job, facts)
+        draft = draft_record(self._clock.epoch_s(), event, who or get_actor(), job, facts)
         with self._lock:
             self._write([*self._owed, draft], is_last_word=False)
 
@@ -100,7 +101,7 @@ class AuditLog:
         At most 1000 are kept, the newest; their sequence tells nothing of those that are lost, but
         a full log stops what it tells of long before.
         """
-        draft = draft_record(self._clock.epoch_s(), event, who, job, facts)
+        draft = draft_record(self._clock.epoch_s(), event, who or get_actor(), job, facts)
         with self._lock:
             self._owed.append(draft)
             with contextlib.suppress(AuditError):
@@ -233,7 +234,7 @@ class AuditLog:
         return key is not None and record.is_sealed(key)
 
     def _note(self, event: str, **facts: Fact) -> AuditRecord:
-        return draft_record(self._clock.epoch_s(), event, "livefuse", "", facts)
+        return draft_record(self._clock.epoch_s(), event, ITSELF, "", facts)
 
 
 def open_audit(config: Config, clock: Clock) -> AuditLog:

@@ -58,8 +58,8 @@ class AuditKey(NamedTuple):
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A line of the log. `time` is UTC, ISO 8601 with milliseconds: the wall clock's, as it was.
 
-    `who` is the name of the key that asked, `cli` for the command line, `livefuse` for what
-    happened by itself.
+    `who` is the name of the key that asked, `cli` for the command line, `python` for a program,
+    `livefuse` for what happened by itself.
     """
 
     sequence: int

@@ -19,6 +19,7 @@ from yarl import URL
 from livefuse.control.api.caller import CALLER, is_large_enough, may
 from livefuse.control.api.problems import create_problem
 from livefuse.control.api.routes import find_route
+from livefuse.safety.actor import NOBODY, act_as
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -83,7 +84,10 @@ def create_guard(bound_host: str, find_caller: FindCaller, find_owner: FindOwner
                 return await _refuse_key(given)
             request[CALLER] = caller
             refusal = _check_role(request, caller, find_owner)
-        return await handler(request) if refusal is None else refusal
+        if refusal is not None:
+            return refusal
+        with act_as(request[CALLER].name if CALLER in request else NOBODY):
+            return await handler(request)
 
     return guard
 
