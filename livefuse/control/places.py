@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 def place_target(url: str, config: RecordConfig) -> str:
     """Return `url`; a file's as its whole path, within the folder, which is made if need be.
 
+    A path that begins with the folder's own name is meant to be in it, not in a second one of that
+    name: so the command line and README write it (out/show.mp4).
+
     Raises:
         RefusedError: the file would lie elsewhere.
         ConfigError: this is no path, or the folder cannot be made.
@@ -35,6 +38,8 @@ def place_target(url: str, config: RecordConfig) -> str:
         if path is None:
             return url
         folder = folder.expanduser().resolve()
+        if path.parts[:1] == (folder.name,) and len(path.parts) > 1:
+            path = path.relative_to(folder.name)
         whole = (folder / path).resolve()
         if not whole.is_relative_to(folder) or whole == folder:
             raise RefusedError(
