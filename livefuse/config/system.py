@@ -40,8 +40,6 @@ class MarkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     height: Annotated[float, msgspec.Meta(ge=0.05, le=0.2)] = 0.05
     webrtc_sei: bool = True
     c2pa: Literal["auto", "off", "require"] = "auto"
-    webrtc_sei: bool = True
-    c2pa: Literal["auto", "off", "require"] = "auto"
 
 
 class TracingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
