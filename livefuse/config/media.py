@@ -106,6 +106,11 @@ class HttpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     port: Port = 8090
     require_key: bool = True
     key_file: str = ""
+    public_host: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    trusted_proxies: tuple[str, ...] = ()
+    allow_insecure: bool = False
     viewer_queue_bytes: Positive = 1_500_000
     max_viewers: Positive = 32
 
