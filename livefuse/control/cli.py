@@ -18,6 +18,7 @@ from livefuse.control import (
     commands_replay,
     commands_run,
     commands_token,
+    commands_top,
 )
 from livefuse.control.console import complain
 from livefuse.control.failure import explain_unexpected, report_failure
@@ -50,6 +51,7 @@ def create_app() -> App:
     commands_models.add_commands(app)
     commands_faces.add_commands(app)
     commands_token.add_commands(app)
+    commands_top.add_commands(app)
     commands_keys.add_commands(app)
     return app
 
