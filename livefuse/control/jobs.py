@@ -227,7 +227,8 @@ class JobManager:
             LivefuseError: it cannot be done.
         """
         managed = self.get(job_id)
-        managed.submit(create_spec(spec, managed.config, self.worker.faces.resolve))
+        wanted = create_spec(spec, managed.config, self.worker.faces.resolve)
+        managed.submit(wanted, apply_execution(spec, self.worker.config))
         return managed
 
     def submit_spec(self, job_id: str, spec: JobSpec) -> ManagedJob:

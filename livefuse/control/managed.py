@@ -53,6 +53,12 @@ class ManagedJob:
         job = self.job
         return "" if job is None or job.error is None else redact_text(str(job.error))
 
+    @property
+    def error_type(self) -> str:
+        """The name of the error it failed with."""
+        job = self.job
+        return "" if job is None or job.error is None else type(job.error).__name__
+
     def submit(self, spec: JobSpec, config: Config | None = None) -> None:
         """Take what is to be done, and with which settings, once it has been checked.
 

@@ -145,7 +145,7 @@ def list_operations(processors: Sequence[str]) -> tuple[str, ...]:
     return check_operations(sorted(wanted, key=OPERATIONS.__getitem__))
 
 
-def apply_execution(args: JobArgs, config: Config) -> Config:
+def apply_execution(args: JobArgs | Spec, config: Config) -> Config:
     """Return `config` with the threads and the device that `args` ask for.
 
     Raises:

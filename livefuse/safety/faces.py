@@ -79,7 +79,7 @@ class FaceStore:
         return next((r for r in records if r.picture_sha256 == picture_sha256), None)
 
     def resolve(self, name_or_id: str) -> str:
-        """Return the face id that a person wrote as an id or a name; `avatar:NAME` is itself.
+        """Return the id of a face by id, name or picture (`sha256:HEX`); `avatar:NAME` is itself.
 
         Raises:
             ConsentError: nobody of that name is enrolled.
@@ -88,7 +88,8 @@ class FaceStore:
         if wanted.startswith(AVATAR_PREFIX) or self._shelf.has(wanted):
             return wanted
         for record in self._shelf.list_records():
-            if record.name and is_same_name(record.name, wanted):
+            is_named = record.name and is_same_name(record.name, wanted)
+            if is_named or record.picture_sha256 == wanted.removeprefix("sha256:"):
                 return record.face_id
         looks_like_file = "/" in wanted or "." in wanted
         raise ConsentError(

@@ -111,6 +111,7 @@ def _create_view(caller: Caller, managed: ManagedJob, figures: Statistics | None
         id=managed.job_id,
         state=managed.phase,
         error=hide_text(caller, managed.error),
+        error_type=managed.error_type,
         spec=_create_spec_view(managed.spec, caller) if managed.spec is not None else None,
         statistics=hide_statistics(caller, figures),
         links=Links(

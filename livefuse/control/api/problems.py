@@ -19,14 +19,29 @@ if TYPE_CHECKING:
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 MEDIA_TYPE: Final = "application/problem+json"
+ERROR_TYPE: Final = "urn:livefuse:error:"
 NO_STORE: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 def create_problem(
-    status: int, detail: str, hint: str = "", headers: Mapping[str, str] | None = None
+    status: int,
+    detail: str,
+    hint: str = "",
+    headers: Mapping[str, str] | None = None,
+    *,
+    kind: str = "",
 ) -> web.Response:
-    """Return the answer that tells a client what went wrong and what to do."""
-    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, hint=hint)
+    """Return the answer that tells a client what went wrong and what to do.
+
+    `kind` is the name of the error, so that a client in Python can raise the same (remote.py).
+    """
+    problem = Problem(
+        type=f"{ERROR_TYPE}{kind}" if kind else "about:blank",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        hint=hint,
+    )
     return web.Response(
         status=status,
         body=msgspec.json.encode(problem),
@@ -43,7 +58,8 @@ async def explain_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except LivefuseError as error:
         status = get_http_status(error)
         extra = {"Retry-After": "2"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
-        return create_problem(status, redact_text(error.message), redact_text(error.hint), extra)
+        text, hint = redact_text(error.message), redact_text(error.hint)
+        return create_problem(status, text, hint, extra, kind=type(error).__name__)
     except web.HTTPException as error:
         if error.status < HTTPStatus.BAD_REQUEST:
             raise

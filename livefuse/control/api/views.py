@@ -25,10 +25,15 @@ JobPhase = Literal[
 """One worker knows draft, submitted, running, stopped and failed; the daemon knows all."""
 JobId = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2048)]
+Provider = Annotated[str, msgspec.Meta(max_length=64)]
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a job is to do. `operations` left out: what `source_face` and `look` need."""
+    """What a job is to do. `operations` left out: what `source_face` and `look` need.
+
+    `source_face` may also be `sha256:` and the digest of an enrolled picture. Of the
+    `execution_providers` (CUDAExecutionProvider, ...) the first one counts.
+    """
 
     source: Url
     targets: Annotated[tuple[Url, ...], msgspec.Meta(max_length=16)] = ()
@@ -37,6 +42,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     look: Annotated[str, msgspec.Meta(max_length=64)] = ""
     parameters: Parameters = Parameters()
     mode: Mode = "auto"
+    execution_threads: Annotated[int, msgspec.Meta(ge=1, le=256)] | None = None
+    execution_providers: Annotated[tuple[Provider, ...], msgspec.Meta(max_length=8)] = ()
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,7 +77,7 @@ class Links(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
-    """A job. `error` is the sentence it failed with."""
+    """A job. `error` is the sentence it failed with, `error_type` the error's name in errors.py."""
 
     id: str
     state: JobPhase
@@ -78,6 +85,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     spec: SpecView | None
     statistics: Statistics | None
     links: Links
+    error_type: str = ""
 
 
 class JobList(msgspec.Struct, frozen=True):
@@ -159,7 +167,10 @@ class RecordingView(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Problem details (RFC 9457): what happened, and in `hint` what to do."""
+    """Problem details (RFC 9457): what happened, and in `hint` what to do.
+
+    `type` ends with the error's name in errors.py where there is one.
+    """
 
     type: str = "about:blank"
     title: str
