@@ -19,12 +19,7 @@ from livefuse.control.specs import (
     create_spec_by_args,
     read_job_args,
 )
-from livefuse.errors import (
-    ConfigError,
-    JobCapacityError,
-    JobError,
-    JobNotFoundError,
-)
+from livefuse.errors import ConfigError, JobCapacityError, JobError, JobNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -273,6 +268,8 @@ class JobManager:
         managed.delete(_STOP_S)
         with self._lock:
             self._jobs.pop(job_id, None)
+
+    delete_job = delete  # as programs call it
 
     def stop_all(self) -> bool:
         """Stop every job, at the same time; True when all are closed."""
