@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
-from livefuse.config.daemon import DaemonConfig
 from livefuse.config.access import AccessConfig, LimitsConfig
+from livefuse.config.daemon import DaemonConfig
 from livefuse.config.faces import (
     AlignConfig,
     BackgroundConfig,

@@ -1,4 +1,4 @@
-"""Sections about those who are not the machine's owner: where their jobs may go, how much they may."""
+"""Sections about those who are not the machine's owner: where their jobs go, how much they ask."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import threading
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
+from livefuse.control.access import Access
 from livefuse.control.managed import ManagedJob
 from livefuse.control.places import check_target, place_target
 from livefuse.control.specs import (
@@ -238,8 +239,12 @@ class JobManager:
         Raises:
             JobNotFoundError, JobError: no such job, nothing submitted, or it is running.
             JobCapacityError: livefuse is ending.
+            RefusedError: by now it would read or send where jobs may not.
         """
         managed = self.get(job_id)
+        if managed.spec is not None:
+            access = Access(managed.config.access)
+            access.check_spec(managed.spec.source, managed.spec.targets)
         job = managed.start()
         if self._is_closed:  # said meanwhile: whoever closes may have looked before it ran
             managed.stop(_STOP_S)
@@ -250,10 +255,11 @@ class JobManager:
         """Send `job` to `url` too, a file within record.folder; return its id and state.
 
         Raises:
-            RefusedError: the file would lie elsewhere.
+            RefusedError: the file would lie elsewhere, or jobs may not send there.
             JobError: that job, or another one, writes that file already.
             LivefuseError: as `Job.add_output`.
         """
+        Access(self.worker.config.access).check_target(url.strip())
         target = place_target(url.strip(), self.worker.config.record)
         check_target(target, job.spec.source, self.list_managed())
         return job.add_output(target)

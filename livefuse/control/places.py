@@ -2,8 +2,7 @@
 
 Whoever is at the command line or writes a program is the owner of the machine's files anyway. The
 API is reached with a key alone, perhaps from a page or another machine, so what it writes stays in
-`record.folder`, links and `..` included. What it reads is left to the key: a source is opened as
-video, and answers nothing but pictures of it.
+`record.folder`, links and `..` included. What it reads, and where it sends, access.py judges.
 """
 
 from __future__ import annotations

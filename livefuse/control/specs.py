@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from livefuse.beauty import check_beautify
+from livefuse.control.access import Access
 from livefuse.control.paths import check_distinct
 from livefuse.control.places import place_target
 from livefuse.control.requests import Wish, choose_operations
@@ -63,13 +64,16 @@ def create_spec(spec: Spec, config: Config, resolve_face: Callable[[str], str]) 
     Raises:
         TokenError: operations, parameters or the look are unknown or do not fit.
         ConsentError: the source face is not enrolled.
-        RefusedError: a target is a file outside of record.folder.
+        RefusedError: a target is a file outside of record.folder, a URL one that jobs may not use.
         ConfigError: a target is named twice, or is what is read.
     """
     parameters = add_look(spec.look, spec.parameters, config.beautify)
     names = None if spec.operations is None else ",".join(spec.operations) or "none"
     wish = Wish(names, spec.source_face, spec.look)
-    source = spec.source.strip()
+    access = Access(config.access)
+    source = access.check_source(spec.source.strip())
+    for target in spec.targets:
+        access.check_target(target.strip())
     targets = tuple(place_target(target.strip(), config.record) for target in spec.targets)
     check_distinct(source, targets, None, also_read=())
     return JobSpec(
