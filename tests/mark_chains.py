@@ -37,7 +37,7 @@ def encode(buffers: Iterable[NDArray[np.uint8]], kbps: int, options: dict[str, s
         picture = av.VideoFrame.from_ndarray(buffer, format="yuv420p")
         picture.pts, picture.time_base = index, Fraction(1, FPS)
         packets += encoder.encode(picture)
-    return packets + encoder.encode(None)
+    return [*packets, *encoder.encode(None)]
 
 
 def decode(packets: Iterable[Any]) -> Buffers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import av
 import cv2
@@ -125,7 +125,7 @@ class _Keep:
     """Draws what a synthetic ingest draws, as often as is asked."""
 
     def __init__(self, url: str, count: int) -> None:
-        self._pool: FramePool | None = None
+        self._pool: Any = None
         self.pictures: list[Picture] = []
         ingest = SyntheticIngest(
             f"{url}&frames={count}", IngestConfig(), SystemClock(), paced=False, every_frame=True
@@ -161,7 +161,8 @@ def show_synthetic(kind: str, size: tuple[int, int] = LANDSCAPE) -> Scene:
 def _read_media(path: Path, count: int) -> list[Picture]:
     with av.open(str(path)) as container:
         frames = container.decode(video=0)
-        return [frame.to_ndarray(format="bgr24") for _, frame in zip(range(count), frames, strict=False)]
+        kept = zip(range(count), frames, strict=False)
+        return [np.asarray(frame.to_ndarray(format="bgr24"), np.uint8) for _, frame in kept]
 
 
 def show_media(name: str, size: tuple[int, int] = LANDSCAPE) -> Scene:

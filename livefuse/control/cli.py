@@ -13,6 +13,7 @@ from livefuse.control import (
     commands_keys,
     commands_look,
     commands_looks,
+    commands_mark,
     commands_models,
     commands_record,
     commands_replay,
@@ -50,6 +51,7 @@ def create_app() -> App:
     commands_looks.add_commands(app)
     commands_models.add_commands(app)
     commands_faces.add_commands(app)
+    commands_mark.add_commands(app)
     commands_token.add_commands(app)
     commands_top.add_commands(app)
     commands_keys.add_commands(app)

@@ -32,6 +32,8 @@ Beside them, recordings of what comes in:
                           matroska_tracks.py) and the side-car, sidecar.py
     keeper.py             keeps the last seconds in memory
     playback.py           reads a recording (playback_source.py); replay.py plays it
+
+material.py looks at a file or a stream for a while, for those who ask what marks it carries.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Plane = NDArray[np.uint8]
 
 MIN_SIDE_PX: Final = 144
-_MIN_SCALE: Final = 0.5
+_MIN_SCALE: Final = 1 / 3
 _AMPLITUDE: Final = 1.5  # RMS in 8-bit levels where the gain is 1
 _TILE_UNIT: Final = 80  # what 1 of the tile is in 8 bits; its peak is 1.8
 _GAIN_UNIT: Final = 100
