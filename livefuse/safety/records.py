@@ -15,6 +15,8 @@ from livefuse.safety.consent import Consent
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from livefuse.safety.audit_records import Fact
+
 RecordState = Literal["valid", "expired", "revoked"]
 RECORD_FILE: Final = "record.json"
 ID_PREFIX: Final = "face_"
@@ -83,6 +85,24 @@ def extend_history(earlier: FaceRecord | None) -> tuple[str, ...]:
     end = f"revoked {earlier.revoked}" if earlier.revoked else f"until {earlier.consent.until}"
     entry = f"{earlier.consent_sha256} {earlier.consent.who} {end}"
     return (*earlier.history, entry)[-_MAX_HISTORY:]
+
+
+def describe_record(record: FaceRecord) -> dict[str, Fact]:
+    """Return what the audit log says of a face: who agreed to what, and hashes that prove it."""
+    consent, evidence = record.consent, record.consent.evidence
+    facts: dict[str, Fact] = {
+        "face": record.face_id,
+        "name": record.name,
+        "consent_by": consent.who,
+        "purpose": consent.scope,
+        "until": consent.until,
+        "jobs": list(consent.jobs),
+        "consent_sha256": record.consent_sha256,
+        "picture_sha256": record.picture_sha256,
+    }
+    if evidence is not None:
+        facts |= {"evidence": evidence.kind, "evidence_sha256": evidence.sha256}
+    return facts
 
 
 def is_face_id(text: str) -> bool:

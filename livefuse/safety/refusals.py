@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from livefuse.errors import ConfigError, RefusedError
+from livefuse.safety.actor import get_actor
 from livefuse.safety.folder import sign_file
 from livefuse.safety.names import NameList, build_names
 
@@ -44,7 +45,7 @@ class Refusals:
         self._lock = threading.Lock()
         self._read: _Read | None = None
 
-    def check_text(self, text: str, what: str, *, who: str = "", job: str = "") -> None:
+    def check_text(self, text: str, what: str, *, job: str = "") -> None:
         """Refuse a text (a prompt, a face's name) that names somebody; `what` it is, in words.
 
         Raises:
@@ -69,17 +70,17 @@ class Refusals:
                 "name": found.alias,
                 "list": source,
             }
-            self._audit.append("refusal.prompt", who=who, job=job, facts=facts)
+            self._audit.append("refusal.prompt", who=get_actor(), job=job, facts=facts)
         raise RefusedError(
             f"{what} names {said}: {found.person}",
             hint="say what is to be seen, not whose face; an operator can except a name in the "
             "file of refuse.allow_names",
         )
 
-    def check_texts(self, texts: Iterable[str], what: str, *, who: str = "", job: str = "") -> None:
+    def check_texts(self, texts: Iterable[str], what: str, *, job: str = "") -> None:
         """Refuse as `check_text`, each of `texts`."""
         for text in texts:
-            self.check_text(text, what, who=who, job=job)
+            self.check_text(text, what, job=job)
 
     def _get_lists(self) -> _Read:
         signatures = tuple(sign_file(path) if path else None for path in self._files)

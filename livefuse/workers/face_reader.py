@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from livefuse.pipeline.analysis.portrait import embed_picture, find_single_face
+from livefuse.errors import ConfigError
+from livefuse.pipeline.analysis.embed import FAMILIES
+from livefuse.pipeline.analysis.portrait import embed_looks, embed_picture, find_single_face
+from livefuse.runtime.registry import load_registry
 from livefuse.safety.embeddings import FaceEmbedder
 
 if TYPE_CHECKING:
@@ -24,7 +27,9 @@ class FaceReader:
         self._config = config
         self._sessions = sessions
         self._lock = threading.Lock()
-        self.embedder = FaceEmbedder(config.identify.model, self.embed)
+        self.embedder = FaceEmbedder(
+            config.identify.model, self.embed, self.embed_looks, self.get_same
+        )
 
     def check(self, picture_rgb: NDArray[np.uint8]) -> None:
         """Refuse a picture that does not show exactly one face that can be made out (C68).
@@ -45,3 +50,29 @@ class FaceReader:
         """
         with self._lock:
             return embed_picture(picture_rgb, self._sessions, self._config)
+
+    def embed_looks(self, picture_rgb: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Return six looks at the one face in the picture, (6, d): the first is `embed`'s.
+
+        Raises:
+            RefusedError: there is not exactly one face.
+            ModelError: a network cannot be had or failed.
+        """
+        with self._lock:
+            return embed_looks(picture_rgb, self._sessions, self._config)
+
+    def get_same(self) -> float:
+        """Return the cosine from which the identity network takes two faces for one person.
+
+        Raises:
+            ModelError: there is no such network.
+            ConfigError: it tells nobody apart.
+        """
+        model = load_registry(self._config.models).get_model(self._config.identify.model)
+        family = FAMILIES.get(model.family)
+        if family is None:
+            raise ConfigError(
+                f"the model {model.name} does not tell people apart",
+                hint=f"set identify.model to one of the families {', '.join(FAMILIES)}",
+            )
+        return family.same

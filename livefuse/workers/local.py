@@ -14,12 +14,13 @@ from livefuse.pipeline.effects.avatar import AVATARS, check_avatar, is_avatar
 from livefuse.pipeline.state import Services
 from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
+from livefuse.safety.audit import open_audit
 from livefuse.safety.cover import cover_frame, draw_slate
-from livefuse.safety.faces import FaceStore
 from livefuse.safety.intern import intern_picture
 from livefuse.safety.mark_keys import load_mark_keys
 from livefuse.safety.picture import MAX_PICTURE_BYTES
-from livefuse.workers.face_reader import FaceReader
+from livefuse.token import GENERATING
+from livefuse.workers.face_desk import FaceDesk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,8 +55,9 @@ class Worker:
         self.jobs: dict[str, Job] = {}
         self._sessions = SessionCache(config.models)
         self._other_sessions: dict[ModelsConfig, SessionCache] = {}
-        self._reader = FaceReader(config, self._sessions)
-        self.faces = FaceStore(config.safety, clock, embedder=self._reader.embedder)
+        self.audit = open_audit(config, clock)
+        self.desk = FaceDesk(config, clock, sessions=self._sessions, audit=self.audit)
+        self.faces = self.desk.store
 
     def add_job(self, job_id: str, spec: JobSpec, config: Config | None = None) -> Job:
         """Check `spec` and return its job, not yet started; `config` if it has one of its own.
@@ -70,7 +72,9 @@ class Worker:
         config = config or self.config
         if spec.operations:
             self._get_sessions(config.models).check_device()
-        create_pipeline = partial(self.create_pipeline, config=config)
+        if spec.source_face and not GENERATING.isdisjoint(spec.operations):
+            self.check_face(spec.source_face, job_id)
+        create_pipeline = partial(self.create_pipeline, config=config, job_id=job_id)
         forget = self._get_sessions(config.models).forget
         keys = load_mark_keys(self.config.safety)
         job = Job(job_id, spec, config, self.clock, create_pipeline, forget, keys=keys)
@@ -87,17 +91,19 @@ class Worker:
         for job_id in ended[: max(len(ended) - _ENDED_KEPT, 0)]:
             self.release_job(job_id)
 
-    def check_face(self, face_id: str) -> None:
-        """Refuse a face that may not be shown, before anything is made of it.
+    def check_face(self, face_id: str, job_id: str) -> None:
+        """Refuse a face that the job may not show, before anything is made of it.
 
         Raises:
-            ConsentError: it is not enrolled, or its consent does not hold.
+            ConsentError: it is not enrolled, or its consent does not hold or not for this job.
+            RefusedError: its picture was not kept, or shows a denied face.
+            AuditError: a refusal cannot be logged.
             ConfigError: there is no such drawn face.
         """
         if is_avatar(face_id):
             check_avatar(face_id)
         else:
-            self.faces.check_consent(face_id)
+            self.faces.check_source(face_id, job_id)
 
     def find_face(self, name: str) -> str:
         """Return the id of a face named by id, name, `avatar:NAME`, or by its enrolled picture.
@@ -118,13 +124,14 @@ class Worker:
         """Return the face id of a picture's file: of one that is enrolled, or enroll it now.
 
         Raises:
-            RefusedError: it is no picture with exactly one face, or the name is taken.
+            RefusedError: it is no picture with exactly one face, the name is taken, or it shows a
+                denied face.
             ConsentError: nobody has consented, or no longer.
             ConfigError: the store cannot be written.
             ModelError: a network cannot be had.
         """
         return intern_picture(
-            picture, self.faces, consent=consent, check=self._reader.check, name=name
+            picture, self.faces, consent=consent, check=self.desk.reader.check, name=name
         )
 
     @staticmethod
@@ -147,19 +154,20 @@ class Worker:
         aside: Executor | None = None,
         *,
         config: Config | None = None,
+        job_id: str = "",
     ) -> Pipeline:
         """Return a pipeline on what the worker's jobs share, nothing of it loaded yet.
 
         A replay brings its own `clock` and the place where side work runs; consents are a matter of
-        the worker's clock all the same.
+        the worker's clock all the same, and one for certain jobs only does not cover a replay.
         """
         config = config or self.config
         services = Services(
             cover=cover_frame,
             cover_loading=LOADING_COVERS[config.pipeline.while_loading],
-            load_source=self.faces.load_source,
+            load_source=partial(self.faces.load_source, job_id=job_id),
             list_gallery=self.faces.list_gallery,
-            is_allowed=self.faces.is_allowed,
+            is_allowed=partial(self.faces.is_allowed, job_id=job_id),
         )
         return Pipeline(
             config,

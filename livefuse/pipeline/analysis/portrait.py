@@ -85,7 +85,7 @@ def analyse_portrait(
     )
 
 
-def embed_views(
+def embed_looks(
     picture_rgb: NDArray[np.uint8], sessions: SessionCache, config: Config
 ) -> NDArray[np.float32]:
     """Return (6, d): the face as it is, closer and wider, and each of these as in a mirror.

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from livefuse.clock import ManualClock
 from livefuse.config import RefuseConfig
 from livefuse.errors import AuditError, ConfigError, RefusedError
+from livefuse.safety.actor import act_as
 from livefuse.safety.audit import AuditLog
 from livefuse.safety.audit_records import parse_line
 from livefuse.safety.confusables import fold_text
@@ -171,9 +172,12 @@ def test_lists_that_cannot_be_read_refuse_everything(tmp_path):
 def test_every_refusal_is_logged(audit):
     """R53"""
     refusals = Refusals(RefuseConfig(), audit)
-    refusals.check_text("soft light", "the look", who="anna", job="show")
-    with pytest.raises(RefusedError, match="the look names a public figure: Elon Musk"):
-        refusals.check_text("el0n musk in a good mood", "the look", who="anna", job="show")
+    refusals.check_text("soft light", "the look", job="show")
+    with (
+        act_as("anna"),
+        pytest.raises(RefusedError, match="the look names a public figure: Elon Musk"),
+    ):
+        refusals.check_text("el0n musk in a good mood", "the look", job="show")
     (line,) = (audit.folder / "audit.jsonl").read_bytes().splitlines()
     record = parse_line(line)
     assert record is not None
