@@ -93,7 +93,7 @@ class Job:
         self._fanout = FanOut.create(
             spec.targets, config, clock, self._entrance.request_keyframe, lossless=lossless
         )
-        self._report = Report(spec, self._entrance, self._builder, self._fanout, self._crew)
+        self.report = Report(spec, self._entrance, self._builder, self._fanout, self._crew)
         self._over, self._has_started = threading.Event(), threading.Event()
         self._stopping, self._finished = threading.Event(), threading.Event()
 
@@ -133,7 +133,7 @@ class Job:
 
     def statistics(self) -> Statistics:
         """Return the figures of now."""
-        return self._report.collect(self.state, self.error, self.token.get())
+        return self.report.collect(self.state, self.error, self.token.get())
 
     def write_recording(self, path: Path | None = None) -> Path:
         """Write what is kept of the input, as `Builder.write_recording`."""
@@ -240,7 +240,7 @@ class Job:
         verdict = self._memory.look(self._clock.now_ns())
         if verdict is not None:
             self._heed_memory(verdict)
-        self._report.tell_health(self.state, self.error)
+        self.report.tell_health(self.state, self.error)
 
     def _heed_memory(self, verdict: MemoryVerdict) -> None:
         memory, stages = self._memory, self._entrance.stages
@@ -277,7 +277,7 @@ class Job:
         self._builder.end("failed" if self.error is not None else "")
         self.state = "stopped" if self.error is None else "failed"
         if self.error is not None and stages is not None:
-            self._report.tell_health(self.state, self.error)  # whoever started it knows already
+            self.report.tell_health(self.state, self.error)  # whoever started it knows already
         self._has_started.set()
         self._finished.set()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from livefuse.clock import NS_PER_S
-from livefuse.health import Condition, Health, Signs, judge
+from livefuse.health import Condition, Signs, judge
 from livefuse.redact import redact_url
 from livefuse.telemetry import Statistics, get_logger
 
@@ -38,7 +38,8 @@ class Report:
         self._fanout = fanout
         self._crew = crew
         self._telemetry = entrance.telemetry
-        self._told: Health | None = None
+        self.told: Condition | None = None
+        """How the job was when that was last told; None before anything was."""
         self._bad_ns = -NS_PER_S
         self._log = get_logger("job")
 
@@ -72,14 +73,15 @@ class Report:
         That it is well again is told once it has been so for a second: what comes and goes is one
         trouble, not many.
         """
-        health, reason = self.judge(state, error)
+        condition = health, reason = self.judge(state, error)
         now_ns = self._telemetry.clock.now_ns()
         if health not in _GOOD:
             self._bad_ns = now_ns
-        if health != self._told and now_ns - self._bad_ns >= (NS_PER_S if health in _GOOD else 0):
+        was = self.told.health if self.told is not None else None
+        if health != was and now_ns - self._bad_ns >= (NS_PER_S if health in _GOOD else 0):
             log = self._log.info if health in _GOOD else self._log.warning
             log("health", job=self._entrance.job_id, health=health, reason=reason)
-            self._told = health
+            self.told = condition
             if health not in _GOOD and self._builder.keeper is not None:
                 self._builder.keeper.note(health.lower())
 

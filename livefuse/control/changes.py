@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from livefuse.errors import JobChangedError
-from livefuse.token import patch_token
+from livefuse.safety.refusals import list_texts
+from livefuse.token import GENERATING, patch_token
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
     from livefuse.control.jobs import JobManager
+    from livefuse.job import Job
     from livefuse.token import Token
 
 
@@ -28,23 +30,44 @@ def change_token(
     Raises:
         JobNotFoundError, JobError: no such job, or it does not run.
         JobChangedError: `etag` is given and is not the token's any more.
+        AuditError: it cannot be logged.
         TokenError: the patch makes a token that cannot be used.
+        RefusedError: it names a public figure, or the face is denied.
         ConsentError, ModelError: the face may not be used, a network cannot be had.
     """
-    job, worker = manager.get_running(job_id), manager.worker
-    before = job.token.get()
-    check_etag(before, etag)
-    changed = patch_token(before, patch)
-    if changed.source_face and changed.source_face != before.source_face:
-        worker.check_face(changed.source_face)
-    if changed.operations != before.operations:
-        job.prepare_changes(changed)
+    managed, job, worker = manager.get(job_id), manager.get_running(job_id), manager.worker
+    with managed.changing, manager.audit.note_refusal(job_id, "change"):
+        before = job.token.get()
+        check_etag(before, etag)
+        changed = patch_token(before, patch)
+        said = set(list_texts(changed.extensions)) - set(list_texts(before.extensions))
+        worker.faces.refusals.check_texts(sorted(said), "the token", job=job_id)
+        is_new = changed.source_face != before.source_face or _begins_to_show(before, changed)
+        if changed.source_face and is_new:
+            worker.check_face(changed.source_face, job_id)
+        if changed.operations != before.operations:
+            job.prepare_changes(changed)
+        manager.audit.note_changed(job_id, before, changed)
+        # The job itself only renews its token: what was checked is what comes about.
+        return job.token.update(lambda now: patch_token(now, patch).renew(worker.clock.epoch_s()))
 
-    def apply(current: Token) -> Token:
-        check_etag(current, etag)
-        return patch_token(current, patch).renew(worker.clock.epoch_s())
 
-    return job.token.update(apply)
+def remove_output(manager: JobManager, job: Job, which: str) -> None:
+    """Send no more to an output of `job`, by its id or URL.
+
+    Raises:
+        JobNotFoundError: there is no such output.
+    """
+    urls = {name: status.url for name, status in job.list_outputs()}
+    job.remove_output(which)
+    manager.audit.note_output_gone(job.job_id, urls.get(which, which))
+
+
+def _begins_to_show(before: Token, changed: Token) -> bool:
+    """Say whether `changed` shows the source face, which `before` only held."""
+    return GENERATING.isdisjoint(before.operations) and not GENERATING.isdisjoint(
+        changed.operations
+    )
 
 
 def create_etag(token: Token) -> str:

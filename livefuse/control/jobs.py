@@ -12,15 +12,11 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from livefuse.control.access import Access
-from livefuse.control.managed import ManagedJob
+from livefuse.control.job_audit import JobAudit
+from livefuse.control.managed import ManagedJob, stop_together
 from livefuse.control.places import check_target, place_target
-from livefuse.control.specs import (
-    apply_execution,
-    create_spec,
-    create_spec_by_args,
-    read_job_args,
-)
-from livefuse.errors import ConfigError, JobCapacityError, JobError, JobNotFoundError
+from livefuse.control.specs import apply_execution, create_spec, create_spec_by_args, read_job_args
+from livefuse.errors import AuditError, ConfigError, JobCapacityError, JobError, JobNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +43,7 @@ class JobManager:
 
     def __init__(self, worker: Worker, *, outlives_script: bool = False) -> None:
         self.worker = worker
+        self.audit = JobAudit(worker)
         self._outlives_script = outlives_script
         self._jobs: dict[str, ManagedJob] = {}
         self._is_closed = False
@@ -74,7 +71,7 @@ class JobManager:
         """
         args = read_job_args(job_args)
         managed = self.get(job_id)
-        spec = create_spec_by_args(args, self.worker.find_face)
+        spec = create_spec_by_args(args, self.audit.tell_unknown(job_id, self.worker.find_face))
         managed.submit(spec, apply_execution(args, self.worker.config))
 
     def start_job(self, job_id: str, timeout_s: float | None = 30.0) -> None:
@@ -138,7 +135,12 @@ class JobManager:
             if len(self._jobs) >= MAX_JOBS:
                 raise JobCapacityError(f"{MAX_JOBS} jobs are here", hint="delete some first")
             self._check_open()
-            managed = self._jobs[name] = ManagedJob(name, self.worker, owner)
+            managed = self._jobs[name] = ManagedJob(name, self.worker, self.audit, owner)
+        try:
+            self.audit.note_created(name, owner)
+        except AuditError:
+            self._jobs.pop(name, None)
+            raise
         return managed
 
     def create_by_wish(self, wish: NewJob, owner: str = "") -> ManagedJob:
@@ -220,10 +222,13 @@ class JobManager:
 
         Raises:
             JobNotFoundError, JobError: no such job, or it is running.
+            RefusedError: its look names a public figure.
             LivefuseError: it cannot be done.
         """
         managed = self.get(job_id)
-        wanted = create_spec(spec, managed.config, self.worker.faces.resolve)
+        self.worker.faces.refusals.check_text(spec.look, "the look", job=job_id)
+        find = self.audit.tell_unknown(job_id, self.worker.faces.resolve)
+        wanted = create_spec(spec, managed.config, find)
         managed.submit(wanted, apply_execution(spec, self.worker.config))
         return managed
 
@@ -262,7 +267,8 @@ class JobManager:
         Access(self.worker.config.access).check_target(url.strip())
         target = place_target(url.strip(), self.worker.config.record)
         check_target(target, job.spec.source, self.list_managed())
-        return job.add_output(target)
+        with self.audit.note_output(job.job_id, target):
+            return job.add_output(target)
 
     def delete(self, job_id: str) -> None:
         """Stop the job and forget it.
@@ -281,22 +287,15 @@ class JobManager:
         """Stop every job, at the same time; True when all are closed."""
         with self._lock:
             every = list(self._jobs.values())
-        threads = [
-            threading.Thread(target=managed.stop, args=(_STOP_S,), daemon=True)
-            for managed in every
-            if managed.job is not None
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(_STOP_S + 1.0)
-        return not any(managed.phase == "running" for managed in every)
+        return stop_together(every, _STOP_S)
 
     def close(self) -> bool:
         """Stop every job and let none begin any more; True when all are closed."""
         self._is_closed = True
         self._closing.set()
-        return self.stop_all()
+        is_closed = self.stop_all()
+        self.audit.close()
+        return is_closed
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from typing import TYPE_CHECKING
 
-from livefuse.errors import JobError, JobNotFoundError
+from livefuse.errors import JobError, JobNotFoundError, LivefuseError
 from livefuse.redact import redact_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from livefuse.config import Config
     from livefuse.control.api.views import JobPhase
+    from livefuse.control.job_audit import JobAudit
     from livefuse.job import Job
     from livefuse.spec import JobSpec
     from livefuse.workers.local import Worker
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 class ManagedJob:
     """Safe from any thread. `spec` and `config` change only while it does not run."""
 
-    def __init__(self, job_id: str, worker: Worker, owner: str = "") -> None:
+    def __init__(self, job_id: str, worker: Worker, audit: JobAudit, owner: str = "") -> None:
         self.job_id = job_id
         self.owner = owner
         """The key that made it over the API; empty: whoever started livefuse."""
@@ -28,7 +32,10 @@ class ManagedJob:
         self.job: Job | None = None
         self.is_deleted = False
         """Nothing begins any more; what runs is coming to its end."""
+        self.changing = threading.Lock()
+        """Held while its token is being changed: one change after the other, each logged first."""
         self._worker = worker
+        self._audit = audit
         self._is_stopping = False
         self._lock = threading.Lock()
 
@@ -64,6 +71,7 @@ class ManagedJob:
 
         Raises:
             JobNotFoundError, JobError: it has been deleted, or is running.
+            AuditError: it cannot be logged.
             LivefuseError: it cannot be done.
         """
         config = config or self.config
@@ -72,9 +80,11 @@ class ManagedJob:
             # Making a job checks all that can be known without opening anything.
             self._worker.release_job(self.job_id)
             try:
-                self._worker.add_job(self.job_id, spec, config)
+                with self._audit.note_refusal(self.job_id, "submit"):
+                    self._worker.add_job(self.job_id, spec, config)
             finally:
                 self._worker.release_job(self.job_id)
+            self._audit.note_submitted(self.job_id, spec)
             self.config, self.spec, self.job = config, spec, None
 
     def start(self) -> Job:
@@ -82,13 +92,21 @@ class ManagedJob:
 
         Raises:
             JobNotFoundError, JobError: it has been deleted, has nothing to do, or is running.
+            ConsentError: its face may not be shown.
+            AuditError: it cannot be logged.
         """
         with self._lock:
             self._check_idle()
             if self.spec is None:
                 raise JobError(f"the job {self.job_id} has nothing to do yet", hint="submit a spec")
             self._worker.release_job(self.job_id)
-            job = self._worker.add_job(self.job_id, self.spec, self.config)
+            with self._audit.note_refusal(self.job_id, "start"):
+                job = self._worker.add_job(self.job_id, self.spec, self.config)
+            try:
+                self._audit.note_started(job)
+            except LivefuseError:
+                self._worker.release_job(self.job_id)
+                raise
             self._is_stopping = False
             self.job = job
             job.start()
@@ -99,7 +117,12 @@ class ManagedJob:
         with self._lock:  # a start that is on its way comes first
             self._is_stopping = True
             job = self.job
-        return job is None or job.stop(timeout_s)
+        if job is None or job.wait(0):
+            return True
+        self._audit.note_stopping(self.job_id)
+        is_closed = job.stop(timeout_s)
+        self._audit.watch.look()
+        return is_closed
 
     def delete(self, timeout_s: float) -> None:
         """Stop for good and give back what it holds.
@@ -112,6 +135,7 @@ class ManagedJob:
             self.is_deleted = True
         self.stop(timeout_s)
         self._worker.release_job(self.job_id)
+        self._audit.note_deleted(self.job_id)
 
     def _check_there(self) -> None:
         if self.is_deleted:
@@ -125,3 +149,20 @@ class ManagedJob:
                     f"the job {self.job_id} is being stopped", hint="try again in a moment"
                 )
             raise JobError(f"the job {self.job_id} is running", hint="stop it first")
+
+
+def stop_together(every: Iterable[ManagedJob], timeout_s: float) -> bool:
+    """Stop jobs, at the same time, in the name of whoever acts now; True when all are closed."""
+    jobs = list(every)
+    threads = [
+        threading.Thread(
+            target=contextvars.copy_context().run, args=(managed.stop, timeout_s), daemon=True
+        )
+        for managed in jobs
+        if managed.job is not None
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout_s + 1.0)
+    return not any(managed.phase == "running" for managed in jobs)

@@ -8,6 +8,7 @@ from livefuse.control.api.body import answer, read_json
 from livefuse.control.api.context import get_api
 from livefuse.control.api.problems import NO_STORE
 from livefuse.control.api.views import NewOutput, OutputList
+from livefuse.control.changes import remove_output as remove
 
 
 async def list_outputs(request: web.Request) -> web.Response:
@@ -31,5 +32,5 @@ async def remove_output(request: web.Request) -> web.Response:
     api = get_api(request)
     job = api.get_job(request)
     name = request.match_info["output"]
-    await api.run("output", lambda: job.remove_output(name))
+    await api.run("output", lambda: remove(api.manager, job, name))
     return web.Response(status=204, headers=NO_STORE)
