@@ -75,8 +75,11 @@ def create_request(  # noqa: PLR0913 - one parameter per option of the command l
         ConfigError: a key, a value, an option or the place for the figures cannot be used.
         TokenError: operations, parameters or the look are unknown or do not fit.
         ConsentError: the source face is not enrolled.
+        RefusedError: the look names a public figure.
     """
     tree = load_config(config, tuple(settings))
+    if wish.look:
+        _check_look(wish.look, tree)
     parameters = create_parameters(wish.look, wish.parameters, tree.beautify)
     tree = apply_device_mode(tree, parameters.device_mode)
     if for_s is not None and not for_s > 0:  # nan is no length either
@@ -175,6 +178,18 @@ def apply_device_mode(config: Config, mode: str) -> Config:
         {**msgspec.to_builtins(config.models), "providers": mode}, ModelsConfig
     )
     return msgspec.structs.replace(config, models=models)
+
+
+def _check_look(look: str, config: Config) -> None:
+    """Refuse a look by the name of a public figure, and log that.
+
+    Raises:
+        RefusedError, AuditError, ConfigError: as `Refusals.check_text`.
+    """
+    from livefuse.safety.audit import open_audit  # noqa: PLC0415 - not for every run
+    from livefuse.safety.refusals import Refusals  # noqa: PLC0415 - as above
+
+    Refusals(config.refuse, open_audit(config, SystemClock())).check_text(look, "the look")
 
 
 def resolve_face(name: str, config: Config) -> str:

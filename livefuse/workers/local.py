@@ -73,7 +73,7 @@ class Worker:
         if spec.operations:
             self._get_sessions(config.models).check_device()
         if spec.source_face and not GENERATING.isdisjoint(spec.operations):
-            self.check_face(spec.source_face, job_id)
+            self.check_face(spec.source_face)
         create_pipeline = partial(self.create_pipeline, config=config, job_id=job_id)
         forget = self._get_sessions(config.models).forget
         keys = load_mark_keys(self.config.safety)
@@ -91,8 +91,10 @@ class Worker:
         for job_id in ended[: max(len(ended) - _ENDED_KEPT, 0)]:
             self.release_job(job_id)
 
-    def check_face(self, face_id: str, job_id: str) -> None:
+    def check_face(self, face_id: str, job_id: str | None = None) -> None:
         """Refuse a face that the job may not show, before anything is made of it.
+
+        Without `job_id` nobody asks whether the consent is for this job; the job's start does.
 
         Raises:
             ConsentError: it is not enrolled, or its consent does not hold or not for this job.
