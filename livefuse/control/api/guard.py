@@ -19,6 +19,7 @@ from yarl import URL
 from livefuse.control.api.caller import CALLER, is_large_enough, may
 from livefuse.control.api.problems import create_problem
 from livefuse.control.api.routes import find_route
+from livefuse.errors import JobNotFoundError
 from livefuse.safety.actor import NOBODY, act_as
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _check_role(request: web.Request, caller: Caller, find_owner: FindOwner) -> 
     job_id = request.match_info.get("id", "")
     if not may(caller, route, find_owner(job_id) if job_id else None):
         # In the words of a job that is not there: whose else there are is nobody's business.
-        return create_problem(404, f"there is no job {job_id[:64]!r}", "GET /v1/jobs")
+        raise JobNotFoundError(f"there is no job {job_id[:64]!r}", hint="GET /v1/jobs")
     return None
 
 
