@@ -145,6 +145,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     log: LogConfig = LogConfig()
 
 
+_LONGEST_SHOWN: Final = 120
 SECTIONS: Final = {field.name: field.type for field in msgspec.structs.fields(Config)}
 
 
@@ -173,21 +174,26 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"cannot read the configuration {path} ({reason})", hint="check the path of --config"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # no TOML, no UTF-8, or a number too long for Python
         raise ConfigError(f"{path} is not TOML ({error})", hint="mend that line") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply", hint="write less into it") from None
 
 
 def _apply_setting(tree: dict[str, Any], setting: str) -> None:
     key, equals, text = setting.partition("=")
     section, dot, name = key.strip().partition(".")
-    if not (equals and dot and name):
+    if not (equals and dot and name and _is_text(setting)):
         raise ConfigError(
-            f"cannot read the setting {setting!r}", hint="write --set section.key=value"
+            f"cannot read the setting {setting[:_LONGEST_SHOWN]!r}",
+            hint="write --set section.key=value",
         )
     try:
         value: Any = tomllib.loads(f"value = {text.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:  # no TOML, or a number too long for Python
         value = text.strip()
+    except RecursionError:
+        raise ConfigError(f"{_show(key)} is nested too deeply", hint="write less into it") from None
     table = tree.setdefault(section, {})
     if not isinstance(table, dict):
         raise ConfigError(f"{section} is a section, not a value", hint="write section.key=value")
@@ -198,14 +204,14 @@ def _check_keys(tree: dict[str, Any], where: str) -> None:
     for section, table in tree.items():
         if section not in SECTIONS:
             raise ConfigError(
-                f"unknown section [{section}] in {where}",
+                f"unknown section [{_show(section)}] in {where}",
                 hint=_suggest(section, list(SECTIONS), "sections"),
             )
         known = [field.name for field in msgspec.structs.fields(SECTIONS[section])]
         for key in table if isinstance(table, dict) else ():
             if key not in known:
                 raise ConfigError(
-                    f"unknown key {section}.{key} in {where}", hint=_suggest(key, known)
+                    f"unknown key {section}.{_show(key)} in {where}", hint=_suggest(key, known)
                 )
 
 
@@ -228,7 +234,24 @@ def _explain_value(said: str, tree: dict[str, Any]) -> ConfigError:
         )
     else:
         hint = f"{reason[:1].lower()}{reason[1:]}; the default is {field.default!r}"
-    return ConfigError(f"{section}.{key} cannot be {value!r}", hint=hint)
+    shown = _show(repr(value))
+    return ConfigError(f"{section}.{key} cannot be {shown}", hint=hint)
+
+
+def _is_text(text: str) -> bool:
+    """Say whether `text` came as UTF-8: an argument may hold any bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _show(text: str) -> str:
+    """Return what somebody wrote as it can stand in a sentence: one line, not long."""
+    line = " ".join(text.split())
+    line = "".join(letter if letter.isprintable() else "?" for letter in line[:_LONGEST_SHOWN])
+    return f"{line}..." if len(text) > _LONGEST_SHOWN else line
 
 
 def _list_fields(section: str) -> tuple[msgspec.structs.FieldInfo, ...]:
@@ -236,6 +259,6 @@ def _list_fields(section: str) -> tuple[msgspec.structs.FieldInfo, ...]:
 
 
 def _suggest(name: str, known: list[str], what: str = "keys") -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name[:_LONGEST_SHOWN], known, n=1, cutoff=0.5)
     guess = f"did you mean {near[0]}? " if near else ""
     return f"{guess}the {what} are {', '.join(known)}"

@@ -1,0 +1,99 @@
+"""(R55) Nothing is contacted but the endpoints that a job names: strace watches every process.
+
+A program that dialled anything else, a name server included, would be seen here whether or not the
+machine could have reached it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from tests.wire.servers import HOST, require
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.wire.servers import NginxRtmp
+
+_CALLS = "connect,sendto,sendmsg,sendmmsg"
+_PEER = re.compile(
+    r"sin6?_port=htons\((?P<port>\d+)\).*?"
+    r'(?:inet_addr\("(?P<v4>[^"]+)"\)|inet_pton\(AF_INET6, "(?P<v6>[^"]+)")'
+)
+
+
+class Peer(NamedTuple):
+    """An address that was dialled or sent to."""
+
+    host: str
+    port: int
+
+
+def watch(folder: Path, *command: str, code: int = 0) -> set[Peer]:
+    """Run a command; return every internet address that it or a child of it has dialled."""
+    require("strace")
+    trace = folder / "trace"
+    env = {**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")}
+    strace = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", f"trace={_CALLS}", "-o", str(trace)]
+    done = subprocess.run(
+        [*strace, *command], cwd=folder, env=env, capture_output=True, timeout=120, check=False
+    )
+    assert done.returncode == code, done.stderr.decode()
+    found = (_PEER.search(line) for line in trace.read_text(errors="replace").splitlines())
+    return {Peer(m["v4"] or m["v6"], int(m["port"])) for m in found if m is not None}
+
+
+def livefuse(*arguments: str) -> tuple[str, ...]:
+    """Return a command line of livefuse."""
+    return (sys.executable, "-m", "livefuse", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("code", "peer"),
+    [
+        # A datagram socket that is connected sends nothing: nothing leaves this machine.
+        ("s(2, 2).connect(('192.0.2.1', 4711))", Peer("192.0.2.1", 4711)),
+        ("s(2, 2).sendto(b'', ('127.0.0.1', 53))", Peer("127.0.0.1", 53)),
+        ("s(10, 2).connect(('::1', 4712))", Peer("::1", 4712)),
+    ],
+)
+def test_the_guard_sees_what_is_dialled_by_a_child(tmp_path: Path, code: str, peer: Peer) -> None:
+    child = (
+        f"import socket, contextlib; s = socket.socket\nwith contextlib.suppress(OSError): {code}"
+    )
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], timeout=9)"
+    assert peer in watch(tmp_path, sys.executable, "-c", parent)
+
+
+def test_a_drawn_face_is_swapped_and_enhanced_without_a_word_to_anybody(tmp_path: Path) -> None:
+    """Every embedded network is loaded, the page and its streams are served, a file is written."""
+    operations = "detect,align,identify,background,swap,beautify,enhance"
+    arguments = ["--operations", operations, "--source-face", "avatar:robot", "--look", "natural"]
+    peers = watch(
+        tmp_path,
+        *livefuse("run", "--from", "demo:", "--to", "a.mp4", "--for", "4", "--quiet", *arguments),
+    )
+    assert peers == set()
+    assert (tmp_path / "a.mp4").stat().st_size > 10_000
+
+
+def test_a_job_dials_its_target_and_nobody_else(tmp_path: Path, nginx: NginxRtmp) -> None:
+    peers = watch(
+        tmp_path,
+        *livefuse("run", "--from", "demo:", "--to", nginx.url("guard"), "--for", "4", "--quiet"),
+    )
+    assert peers == {Peer(HOST, nginx.port)}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("doctor",), ("models", "list"), ("looks", "list"), ("faces", "list"), ("--version",)],
+)
+def test_commands_ask_nobody(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    assert watch(tmp_path, *livefuse(*arguments)) == set()
