@@ -20,7 +20,7 @@ from livefuse.errors import JobError, LivefuseError
 from livefuse.intake import Entrance
 from livefuse.machine import read_rss_bytes
 from livefuse.memory import MemoryCap, trim_heap
-from livefuse.publish.fanout import FanOut
+from livefuse.outputs import create_outputs
 from livefuse.redact import redact_text
 from livefuse.report import Report
 from livefuse.safety.mark_keys import JobMarks, MarkKeys, make_mark_keys
@@ -89,10 +89,7 @@ class Job:
         )
         self._builder.forget_networks = forget_networks
         self._memory = MemoryCap(config.pipeline.memory_limit_mb << 20, read_rss_bytes)
-        lossless = self.mode == "every_frame"
-        self._fanout = FanOut.create(
-            spec.targets, config, clock, self._entrance.request_keyframe, lossless=lossless
-        )
+        self._fanout = create_outputs(spec, config, self.telemetry, self._entrance.request_keyframe)
         self.report = Report(spec, self._entrance, self._builder, self._fanout, self._crew)
         self._over, self._has_started = threading.Event(), threading.Event()
         self._stopping, self._finished = threading.Event(), threading.Event()

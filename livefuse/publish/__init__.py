@@ -2,7 +2,9 @@
 
 The path of a frame through the files; base.py says what all ways out have in common:
 
+    mark.py               the label that people see, before the encode
     encode.py, audio.py   a frame -> H.264 packets, sound -> AAC packets, once for all outputs
+    sei.py                a signed record on each keyframe; container_mark.py says the same in words
     sample_line.py        where decoded sound belongs, before it is encoded again
     sound_line.py         what is missing of the sound is silence (silence.py)
     fanout.py             each packet to every output; keyframes.py joins their wishes for one,
@@ -11,7 +13,8 @@ The path of a frame through the files; base.py says what all ways out have in co
                           (pipe) -> rtmp_child.py; rtmp_failure.py, backoff.py when it fails
     flv.py                the stream for players, FLV or MPEG-TS
     whep.py               the stream for browsers by WebRTC; opus.py makes its sound
-    record.py             files: record_file.py opens them, mux.py muxes
+    record.py             files: record_file.py opens them, mux.py muxes, recording_signer.py has
+                          them signed at their end, by c2pa_child.py; c2pa_read.py reads that
     virtualcam.py         pictures before the encode
     flv_writer.py ts_writer.py h264.py gop_queue.py timeline.py state_cell.py    what these share
 
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import Config
     from livefuse.publish.base import FrameOutput, Output
+    from livefuse.publish.recording_signer import RecordingSigner
 
     Factory = Callable[[str, Config, Clock, Callable[[], None]], Output | FrameOutput]
 
@@ -45,10 +49,11 @@ def create_output(
     request_keyframe: Callable[[], None],
     *,
     lossless: bool,
+    signer: RecordingSigner | None = None,
 ) -> Output | FrameOutput:
     """Return the output for `url`, checked, not yet opened.
 
-    With `lossless` a file makes its sender wait instead of dropping.
+    With `lossless` a file makes its sender wait instead of dropping; `signer` signs it at its end.
 
     Raises:
         ConfigError: nothing can be sent there; the choices are named.
@@ -56,7 +61,9 @@ def create_output(
     """
     path = find_file_path(url)
     if path is not None:
-        return _create_file(path, config, clock, lossless=lossless)
+        from livefuse.publish.record import FileOutput  # noqa: PLC0415 - loads FFmpeg
+
+        return FileOutput(path, config.record, lossless=lossless, clock=clock, signer=signer)
     scheme = url.partition(":")[0].lower()
     factory = _FACTORIES.get(scheme)
     if factory is None:
@@ -76,12 +83,6 @@ def find_file_path(url: str) -> Path | None:
         return None
     path = unquote(urlsplit(url).path) if url.lower().startswith("file:") else url
     return Path(path).expanduser()
-
-
-def _create_file(path: Path, config: Config, clock: Clock, *, lossless: bool) -> Output:
-    from livefuse.publish.record import FileOutput  # noqa: PLC0415 - loads FFmpeg
-
-    return FileOutput(path, config.record, lossless=lossless, clock=clock)
 
 
 def _create_rtmp(

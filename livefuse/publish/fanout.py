@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from livefuse.frame import Frame
     from livefuse.packet import Packet, StreamsInfo
     from livefuse.publish.base import FrameOutput, Output, OutputStatus
+    from livefuse.publish.recording_signer import RecordingSigner
 
 _FORMATS: Final[tuple[StreamFormat, ...]] = ("flv", "ts")
 _CLOSE_S: Final = 5.0
@@ -98,8 +99,11 @@ class FanOut:
         force_keyframe: Callable[[], None],
         *,
         lossless: bool,
+        signer: RecordingSigner | None = None,
     ) -> FanOut:
         """Return the outputs for `targets`, checked, with nothing opened yet.
+
+        `signer` signs recordings when they are closed.
 
         Raises:
             ConfigError: a target cannot be understood.
@@ -115,7 +119,7 @@ class FanOut:
         live = {str(kind): LiveStream(kind, config.http, request, clock) for kind in formats}
 
         def create(url: str) -> Output | FrameOutput:
-            return create_output(url, config, clock, request, lossless=lossless)
+            return create_output(url, config, clock, request, lossless=lossless, signer=signer)
 
         whep = None
         if not lossless:

@@ -64,13 +64,14 @@ class FlvWriter:
         offset_ms = max((packet.pts - packet.dts) // _TICKS_PER_MS, 0)
         head = (b"\x17" if packet.is_keyframe else b"\x27") + _AVC_UNITS
         body = head + offset_ms.to_bytes(3, "big") + strip_to_lengths(packet.data)
-        return self._tell_mark(packet, dts_ms) + _build_tag(_VIDEO_TAG, dts_ms, body)
+        return self._tell_mark(packet) + _build_tag(_VIDEO_TAG, dts_ms, body)
 
-    def _tell_mark(self, packet: Packet, dts_ms: int) -> bytes:
+    def _tell_mark(self, packet: Packet) -> bytes:
         if self._mark is not None or (mark := find_container_mark(packet)) is None:
             return b""
         self._mark = mark
-        return _build_tag(_SCRIPT_TAG, dts_ms, _build_metadata(self._streams, mark))
+        # At time 0, wherever it stands: at any other FFmpeg makes a stream of subtitles of it.
+        return _build_tag(_SCRIPT_TAG, 0, _build_metadata(self._streams, mark))
 
 
 def _build_tag(kind: int, time_ms: int, body: bytes) -> bytes:

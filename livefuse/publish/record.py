@@ -17,6 +17,7 @@ from livefuse.clock import NS_PER_S, Clock, SystemClock
 from livefuse.errors import ConfigError
 from livefuse.publish.backoff import Backoff
 from livefuse.publish.base import FILE_SUFFIXES, OutputStatus
+from livefuse.publish.container_mark import find_container_mark
 from livefuse.publish.gop_queue import GopQueue
 from livefuse.publish.mux import open_file_muxer
 from livefuse.publish.record_file import check_writable, find_next, has_room, open_file
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from livefuse.config import RecordConfig
     from livefuse.packet import Packet, StreamsInfo
+    from livefuse.publish.container_mark import ContainerMark
+    from livefuse.publish.recording_signer import RecordingSigner
 
 _STALL_NS: Final = 5 * NS_PER_S
 _RETRY_MIN_MS, _RETRY_MAX_MS = 1000, 30_000
@@ -53,12 +56,15 @@ class FileOutput:
         *,
         lossless: bool = False,
         clock: Clock | None = None,
+        signer: RecordingSigner | None = None,
     ) -> None:
         if path.suffix.lower() not in FILE_SUFFIXES:
             raise ConfigError(
                 f"cannot write {path.name}: {path.suffix or 'no suffix'} is not a container",
                 hint=f"use one of {', '.join(FILE_SUFFIXES)}",
             )
+        if signer is not None:
+            signer.check(path)
         check_writable(path, overwrite=config.overwrite)
         self._first_path = self._path = path
         self._overwrite = config.overwrite
@@ -73,6 +79,10 @@ class FileOutput:
         self._packets = self._dropped = self._files = 0
         self._is_closing = self._has_failed = False
         self._thread: threading.Thread | None = None
+        self._signer = signer
+        self._mark: ContainerMark | None = None  # of the file that is being written
+        self._signing: threading.Thread | None = None
+        self._unsigned = ""
 
     def open(self, streams: StreamsInfo) -> None:
         """Start the writing thread."""
@@ -96,7 +106,11 @@ class FileOutput:
             self._changed.notify_all()
 
     def close(self, timeout_s: float) -> None:
-        """Write what waits and finish the file; what is not done in `timeout_s` is left."""
+        """Write what waits and finish the file; what is not done in `timeout_s` is left.
+
+        A signature that is not there by then comes later: nothing is lost without it.
+        """
+        end_ns = self._clock.now_ns() + round(timeout_s * NS_PER_S)
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -109,7 +123,9 @@ class FileOutput:
                 shown = redact_url(str(self._path))
                 self._cell.change("stalled", f"{shown} could not be finished in {timeout_s:g} s")
             else:
-                self._cell.change("closed")
+                self._cell.change("closed", self._unsigned)
+        if self._signing is not None:
+            self._signing.join(max(end_ns - self._clock.now_ns(), 0) / NS_PER_S)
 
     def status(self) -> OutputStatus:
         """Return a snapshot."""
@@ -186,6 +202,7 @@ class FileOutput:
         # A live recording begins at 0, whenever it was asked for.
         start = 0 if self._lossless else packet.dts
         before = self._packets
+        self._mark = None
         with self._open_file() as file:
             try:
                 self._fill(file, streams, packet, start)
@@ -195,6 +212,18 @@ class FileOutput:
                         self._path.unlink()  # it got nothing
                     self._files -= 1
                 raise
+        self._sign()
+
+    def _sign(self) -> None:
+        """Have the file signed that was just finished, if anything in it was generated."""
+        signer, mark = self._signer, self._mark
+        if signer is not None and mark is not None and signer.will_sign(self._path):
+            self._signing = signer.start(self._path, mark, self._tell_unsigned)
+
+    def _tell_unsigned(self, sentence: str) -> None:
+        with self._changed:
+            self._unsigned = sentence
+            self._cell.change(self._cell.state, sentence)
 
     def _fill(self, file: io.FileIO, streams: StreamsInfo, first: Packet, start: int) -> None:
         self._began_ns = self._clock.now_ns()
@@ -203,6 +232,7 @@ class FileOutput:
         packet: Packet | None = first
         try:
             while packet is not None:
+                self._mark = self._mark or find_container_mark(packet)
                 muxer.write(replace(packet, pts=packet.pts - start, dts=packet.dts - start))
                 self._note_written()
                 packet = self._take()

@@ -26,13 +26,13 @@ class Viewer:
 def send_to_viewer(media, *, has_records):
     """Return the access units that aiortc's receiver makes of what is sent."""
     whep = WhepOutput(WebRtcConfig(), ManualClock(), lambda: None, has_records=has_records)
-    whep._viewers = (Viewer(),)
+    whep._viewers = (Viewer(),)  # type: ignore[assignment] # only that there is one
     units = []
 
     def pass_on(viewers, kind, unit, *, is_keyframe):
         units.append(b"".join(depayload(H264, payload) for payload in unit.payloads))
 
-    whep._pass_on = pass_on
+    whep._pass_on = pass_on  # type: ignore[method-assign] # what goes to the loop of peers
     whep.open(media.streams)
     for packet in media.video:
         whep.send(packet)
