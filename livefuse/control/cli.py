@@ -18,6 +18,7 @@ from livefuse.control import (
     commands_record,
     commands_replay,
     commands_run,
+    commands_serve,
     commands_token,
     commands_top,
 )
@@ -45,6 +46,7 @@ def create_app() -> App:
         result_action="return_value",
     )
     commands_run.add_commands(app)
+    commands_serve.add_commands(app)
     commands_replay.add_commands(app)
     commands_record.add_commands(app)
     commands_look.add_commands(app)

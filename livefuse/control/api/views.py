@@ -77,7 +77,11 @@ class Links(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
-    """A job. `error` is the sentence it failed with, `error_type` the error's name in errors.py."""
+    """A job. `error` is the sentence it failed with, `error_type` the error's name in errors.py.
+
+    The daemon also says why it is in its state, since when, in seconds since 1970, and how many
+    workers it has lost since it was started.
+    """
 
     id: str
     state: JobPhase
@@ -86,6 +90,9 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     statistics: Statistics | None
     links: Links
     error_type: str = ""
+    reason: str = ""
+    since_epoch_s: float = 0.0
+    restarts: int = 0
 
 
 class JobList(msgspec.Struct, frozen=True):

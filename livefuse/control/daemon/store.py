@@ -55,18 +55,22 @@ class JobStore:
 
     # Jobs.
 
-    def create_job(self, job_id: str, owner: str = "", owner_name: str = "") -> JobRecord:
-        """Keep a draft.
+    def create_job(
+        self, job_id: str, owner: str = "", owner_name: str = "", spec: Spec | None = None
+    ) -> JobRecord:
+        """Keep a draft; with `spec` a job that is submitted.
 
         Raises:
             JobError: there is one of that name.
         """
         now = self._clock.epoch_s()
+        phase: JobPhase = "draft" if spec is None else "submitted"
+        sealed = None if spec is None else self._seal(job_id, spec)
         with self._db.write() as db:
             try:
                 db.execute(
-                    "INSERT INTO job VALUES (?, ?, ?, 'draft', '', ?, ?, 0, 0, 0, NULL)",
-                    (job_id, owner, owner_name, now, now),
+                    "INSERT INTO job VALUES (?, ?, ?, ?, '', ?, ?, 0, 0, 0, ?)",
+                    (job_id, owner, owner_name, phase, now, now, sealed),
                 )
             except sqlite3.IntegrityError:
                 raise JobError(

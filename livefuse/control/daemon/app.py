@@ -1,0 +1,123 @@
+"""The daemon's address: every route of the API, answered here or by the worker of the job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+
+from livefuse.control.api.body import answer
+from livefuse.control.api.doorway import Doorway, create_greeter
+from livefuse.control.api.guard import create_guard
+from livefuse.control.api.page import show_file, show_page
+from livefuse.control.api.problems import explain_errors
+from livefuse.control.api.routes import ROUTES, Route, add_routes
+from livefuse.control.api.server import bind_listener
+from livefuse.control.daemon import changes, jobs, probes
+from livefuse.control.daemon.context import DAEMON, Daemon
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from livefuse.config import HttpConfig
+    from livefuse.control.api.caller import FindCaller
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_JOB: Final = "/v1/jobs/{id}"
+OWN: Final[dict[tuple[str, str], Handler]] = {
+    ("GET", "/v1/jobs"): jobs.list_jobs,
+    ("POST", "/v1/jobs"): jobs.create_job,
+    ("GET", _JOB): jobs.show_job,
+    ("DELETE", _JOB): jobs.delete_job,
+    ("PUT", f"{_JOB}/spec"): jobs.submit_job,
+    ("POST", f"{_JOB}/start"): jobs.start_job,
+    ("POST", f"{_JOB}/stop"): jobs.stop_job,
+    ("GET", f"{_JOB}/status"): jobs.show_status,
+    ("PATCH", f"{_JOB}/token"): changes.change_token,
+    ("PUT", f"{_JOB}/source-face"): changes.set_source_face,
+    ("POST", f"{_JOB}/outputs"): changes.add_output,
+    ("DELETE", f"{_JOB}/outputs/{{output}}"): changes.remove_output,
+    ("GET", "/metrics"): probes.show_metrics,
+    ("GET", "/healthz"): probes.show_health,
+    ("GET", "/readyz"): probes.show_readiness,
+}
+"""What the daemon knows itself, or has to keep. All else of a job is passed on to its worker."""
+
+_LINGER_S: Final = 2.0
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+
+
+def list_routes() -> tuple[Route, ...]:
+    """Return the routes of the API with the handlers of the daemon."""
+    return tuple(route._replace(handler=_choose(route)) for route in ROUTES)
+
+
+def _choose(route: Route) -> Handler:
+    own = OWN.get((route.method, route.path))
+    if own is not None:
+        return own
+    return changes.pass_on if route.path.startswith(_JOB) else changes.ask_any
+
+
+class DaemonServer:
+    """Serves on the running loop."""
+
+    def __init__(self, daemon: Daemon, config: HttpConfig, find_caller: FindCaller) -> None:
+        self._config = config
+        self._doorway = Doorway()
+        self._app = create_application(daemon, config.host, find_caller, self._doorway)
+        self._runner: web.AppRunner | None = None
+        self.port = 0
+
+    @property
+    def base_url(self) -> str:
+        """The address as this machine reaches it."""
+        host = _EVERYWHERE.get(self._config.host, self._config.host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ConfigError: the address cannot be listened on.
+        """
+        listener = bind_listener(self._config.host, self._config.port)
+        self.port = listener.getsockname()[1]
+        self._runner = web.AppRunner(
+            self._app,
+            access_log=None,
+            lingering_time=_LINGER_S,
+            handler_cancellation=True,
+            shutdown_timeout=1.0,
+        )
+        await self._runner.setup()
+        if self._runner.server is not None:
+            await self._doorway.open(self._runner.server, listener)
+
+    async def close(self) -> None:
+        """Send everybody away and stop listening."""
+        if self._runner is not None:
+            self._doorway.close()
+            await self._runner.cleanup()
+            self._runner = None
+
+
+def create_application(
+    daemon: Daemon, host: str, find_caller: FindCaller, doorway: Doorway
+) -> web.Application:
+    """Return the application, for `host` and known callers, behind `doorway`."""
+    guard = create_guard(host, find_caller, daemon.find_owner)
+    app = web.Application(middlewares=[create_greeter(doorway), explain_errors, guard])
+    app[DAEMON] = daemon
+    app.router.add_get("/", show_page)
+    app.router.add_get("/web/{path:.+}", show_file)
+    app.router.add_get("/v1/openapi.json", _show_description)
+    add_routes(app, list_routes())
+    return app
+
+
+async def _show_description(_request: web.Request) -> web.Response:
+    from livefuse.control.api.openapi import create_description  # noqa: PLC0415 - rarely asked for
+
+    return answer(create_description())

@@ -1,0 +1,98 @@
+"""What a worker of the daemon does: its jobs, its API on a unix socket, its beats."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import uvloop
+from aiohttp import web
+
+from livefuse.clock import SystemClock
+from livefuse.control.api.forwarded import Forwarded
+from livefuse.control.api.server import ApiServer, create_application
+from livefuse.control.jobs import JobManager
+from livefuse.telemetry import set_up_logging
+from livefuse.workers.local import Worker
+from livefuse.workers.process import Beat, JobBeat, WorkerOrder
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from livefuse.control.api.figures import Figures
+    from livefuse.control.managed import ManagedJob
+    from livefuse.telemetry import Statistics
+
+BEAT_S: Final = 0.5
+_LINGER_S: Final = 2.0
+_PRIVATE: Final = 0o600
+
+
+def run_worker(order: WorkerOrder, beats: BinaryIO) -> None:
+    """Serve until the process is ended."""
+    set_up_logging(order.config.log)
+    # As for a run of one job (session.py).
+    sys.setswitchinterval(0.0002)
+    gc.freeze()
+    uvloop.run(_serve(order, beats))
+
+
+class WorkerServer(ApiServer):
+    """The same API on a unix socket, for the one that gave the order."""
+
+    def __init__(self, order: WorkerOrder, manager: JobManager) -> None:
+        super().__init__(order.config, manager, "", Forwarded(order.secret).find_caller)
+        self._path = order.socket
+
+    @property
+    def figures(self) -> Figures:
+        """Where the figures of jobs are asked for."""
+        return self._api.figures
+
+    async def start(self) -> None:
+        """Listen."""
+        app = create_application(self._api, "localhost", self._find_caller, self._doorway)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            lingering_time=_LINGER_S,
+            handler_cancellation=True,
+            shutdown_timeout=1.0,
+        )
+        await self._runner.setup()
+        await web.UnixSite(self._runner, self._path).start()
+        Path(self._path).chmod(_PRIVATE)  # noqa: ASYNC240 - a folder of our own, in memory mostly
+
+
+async def _serve(order: WorkerOrder, beats: BinaryIO) -> None:
+    manager = JobManager(Worker(order.config, SystemClock()))
+    server = WorkerServer(order, manager)
+    await server.start()
+    while True:
+        await _tell(server.figures, manager, beats)
+        await asyncio.sleep(BEAT_S)
+
+
+async def _tell(asked: Figures, manager: JobManager, beats: BinaryIO) -> None:
+    jobs = manager.list_managed()
+    figures = await asyncio.gather(*(asked.collect(managed.job) for managed in jobs))
+    beat = Beat(jobs=[_describe(*each) for each in zip(jobs, figures, strict=True)])
+    data = msgspec.json.encode(beat) + b"\n"
+    try:
+        # A few hundred bytes into a pipe that is read at once.
+        os.write(beats.fileno(), data)
+    except OSError:
+        os._exit(1)
+
+
+def _describe(managed: ManagedJob, figures: Statistics | None) -> JobBeat:
+    beat = partial(JobBeat, id=managed.job_id, phase=managed.phase, error=managed.error)
+    if figures is None:
+        return beat()
+    return beat(health=figures.health, reason=figures.health_reason)

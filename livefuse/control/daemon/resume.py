@@ -1,0 +1,37 @@
+"""What a job that goes on after a loss is to do: the same, but in files of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from livefuse.control.places import place_target
+from livefuse.publish import find_file_path
+from livefuse.publish.record_file import find_next
+
+if TYPE_CHECKING:
+    from livefuse.config import RecordConfig
+    from livefuse.control.api.views import Spec
+
+
+def go_on(spec: Spec, config: RecordConfig) -> tuple[Spec, str]:
+    """Return `spec` with targets for what comes now, and a word on those that are others.
+
+    A file that is there already is left as it is: the stream goes on in NAME-2.mp4 and so on. Looks
+    at the disc: not for a loop.
+
+    Raises:
+        RefusedError, ConfigError: a file would lie where none may (places.py).
+    """
+    targets, moved = [], []
+    for target in spec.targets:
+        placed = place_target(target.strip(), config)
+        path = find_file_path(placed)
+        if path is not None and path.exists():
+            path = find_next(path)
+            moved.append(path.name)
+            placed = str(path)
+        targets.append(placed)
+    note = f"goes on in {', '.join(moved)}" if moved else ""
+    return msgspec.structs.replace(spec, targets=tuple(targets)), note

@@ -1,0 +1,146 @@
+"""`livefuse serve`: everything of the daemon brought up, and taken down in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import uvloop
+
+from livefuse.clock import SystemClock
+from livefuse.control.api.key import accept_key, is_loopback
+from livefuse.control.background import catch_signals
+from livefuse.control.console import complain, say
+from livefuse.control.daemon.answers import AnswerStore
+from livefuse.control.daemon.app import DaemonServer
+from livefuse.control.daemon.book import JobBook
+from livefuse.control.daemon.context import Daemon
+from livefuse.control.daemon.database import Database
+from livefuse.control.daemon.folder import DaemonFolder
+from livefuse.control.daemon.notify import get_watchdog_s, notify
+from livefuse.control.daemon.pool import WorkerPool
+from livefuse.control.daemon.store import JobStore
+from livefuse.control.daemon.supervisor import Supervisor
+from livefuse.control.keys import KeyStore
+from livefuse.errors import ConfigError
+from livefuse.safety.audit import AuditLog
+from livefuse.safety.folder import find_safety_folder
+from livefuse.safety.keys import KeyRing
+from livefuse.safety.seal import RingSealer
+from livefuse.telemetry import get_logger, set_up_logging
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from livefuse.config import Config
+    from livefuse.control.api.caller import FindCaller
+
+
+def run_daemon(config: Config) -> None:
+    """Serve until a signal comes; returns when all is closed.
+
+    Raises:
+        JobError: another daemon has the folder.
+        LivefuseError: it cannot be used, or the address cannot be listened on.
+    """
+    set_up_logging(config.log)
+    with _open(config) as (folder, database):
+        uvloop.run(_Serving(config, folder, database).run())
+
+
+@contextlib.contextmanager
+def _open(config: Config) -> Iterator[tuple[DaemonFolder, Database]]:
+    folder = DaemonFolder(config)
+    try:
+        database = Database(folder.path / "jobs.db")
+        try:
+            yield folder, database
+        finally:
+            database.close()
+    finally:
+        folder.close()
+
+
+class _Serving:
+    """The daemon on its loop, which runs on the main thread: workers end with it."""
+
+    def __init__(self, config: Config, folder: DaemonFolder, database: Database) -> None:
+        self._config = config
+        self._folder = folder
+        clock = SystemClock()
+        safety = find_safety_folder(config.safety)
+        self._audit = AuditLog(safety, clock, config.audit)
+        self._keys = KeyStore(safety, clock, self._audit)
+        store = JobStore(database, clock, RingSealer(KeyRing(safety, clock)))
+        self._epoch = store.begin_epoch()
+        self._book = JobBook(store)
+        self._answers = AnswerStore(database, clock)
+        self._log = get_logger("daemon")
+
+    async def run(self) -> None:
+        find_caller, key = self._choose_keys()
+        self._audit.append("daemon.started", facts={"epoch": self._epoch})
+        await self._book.open()
+        with catch_signals() as stop:
+            async with asyncio.TaskGroup() as group:
+                daemon = self._create(group)
+                server = DaemonServer(daemon, self._config.http, find_caller)
+                stocking = group.create_task(daemon.pool.run())
+                await daemon.supervisor.resume()
+                await server.start()
+                self._announce(server, key)
+                watching = group.create_task(_feed_watchdog())
+                notify("READY=1")
+                reason = await stop
+                self._log.info("ending", cause=reason)
+                notify("STOPPING=1")
+                await self._drain(daemon)
+                await server.close()
+                await daemon.pool.close()
+                stocking.cancel()
+                watching.cancel()
+        self._book.close()
+        self._audit.owe("daemon.stopped", facts={"epoch": self._epoch})
+
+    def _create(self, group: asyncio.TaskGroup) -> Daemon:
+        pool = WorkerPool(self._config, self._folder, self._epoch, group)
+        supervisor = Supervisor(self._config, self._book, pool, group)
+        pool.on_change = supervisor.note_worker
+        return Daemon(self._config, self._book, self._answers, pool, supervisor, group)
+
+    def _choose_keys(self) -> tuple[FindCaller, str]:
+        """Return who knows whose key it is, and the key that was made now, if one was."""
+        http = self._config.http
+        if http.require_key:
+            return self._keys.find_caller, self._keys.ensure_first_key()
+        if not is_loopback(http.host):
+            raise ConfigError(
+                f"http.host is {http.host} and no key is asked for: anybody could come in",
+                hint="leave http.require_key true, or http.host at 127.0.0.1",
+            )
+        return accept_key(""), ""
+
+    def _announce(self, server: DaemonServer, key: str) -> None:
+        wanted = self._config.http.port
+        if wanted and server.port != wanted:
+            complain(f"port {wanted} is taken: using {server.port}")
+        say(f"livefuse serves at {server.base_url}")
+        if key:
+            say(f"open {server.base_url}/?key={key}")
+            say("this key is shown once:  livefuse keys create operator  makes another one")
+
+    async def _drain(self, daemon: Daemon) -> None:
+        try:
+            async with asyncio.timeout(self._config.daemon.drain_s):
+                await daemon.supervisor.drain()
+        except TimeoutError:
+            self._log.warning("jobs are not closed in time", seconds=self._config.daemon.drain_s)
+        daemon.supervisor.cancel()
+
+
+async def _feed_watchdog() -> None:
+    period_s = get_watchdog_s()
+    while period_s is not None:
+        notify("WATCHDOG=1")
+        await asyncio.sleep(period_s)

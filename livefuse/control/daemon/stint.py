@@ -1,0 +1,107 @@
+"""A job in one worker: watched until it ends, is to end, or loses the worker; left in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from livefuse.control.api.views import JobPhase, JobView
+from livefuse.errors import LivefuseError
+
+if TYPE_CHECKING:
+    from livefuse.control.daemon.book import JobBook
+    from livefuse.control.daemon.lives import Life
+    from livefuse.control.daemon.pool import WorkerPool
+    from livefuse.control.daemon.worker import WorkerHandle
+    from livefuse.telemetry import Statistics
+    from livefuse.workers.process import JobBeat
+
+End = Literal["asked", "stopped", "failed", "lost"]
+_ENDS: Final[dict[str, End]] = {"stopped": "stopped", "failed": "failed"}
+_STOP_S: Final = 12.0
+_ENDED: Final = "its source has ended"
+_ENDING: Final = "livefuse is ending"
+
+
+class Stint:
+    """On the loop."""
+
+    def __init__(self, life: Life, worker: WorkerHandle, book: JobBook, pool: WorkerPool) -> None:
+        self.worker = worker
+        self._life = life
+        self._book = book
+        self._pool = pool
+        self._path = f"/v1/jobs/{life.job_id}"
+        self._last: JobBeat | None = None
+
+    async def watch(self) -> End:
+        """Keep book of the job's health until it ends; return how."""
+        life = self._life
+        while True:
+            await life.news.wait()
+            life.news.clear()
+            if self.worker.has_ended.is_set():
+                return "lost"
+            if life.asked:
+                return "asked"
+            beat = self.worker.beats.get(life.job_id)
+            if beat is None:
+                continue
+            end = _ENDS.get(beat.phase)
+            if end is not None:
+                self._last = beat
+                return end
+            await self._note(beat)
+
+    async def finish(self, end: End) -> None:
+        """Leave the worker, having stopped the job if that was asked for, and keep how it was."""
+        life = self._life
+        figures = await self._stop() if end == "asked" else await self._read_figures()
+        is_clean = figures is not None and not figures.counts.get("abandoned_threads", 0)
+        try:
+            await self.worker.ask("DELETE", self._path)
+        except LivefuseError:
+            is_clean = False
+        life.figures = figures
+        life.leave_worker()
+        self._pool.release(self.worker, life.job_id, is_clean=is_clean)
+        await self._settle(end)
+
+    async def _settle(self, end: End) -> None:
+        life = self._life
+        is_kept = life.asked == "drain" and end == "asked"
+        phase: JobPhase = "failed" if end == "failed" else "stopped"
+        error = self._last.error if self._last is not None else ""
+        reason = error if end == "failed" else _ENDED if end == "stopped" else ""
+        await self._book.follow(
+            life.job_id,
+            phase,
+            _ENDING if is_kept else reason,
+            is_wanted=None if is_kept else False,
+        )
+
+    async def _note(self, beat: JobBeat) -> None:
+        life = self._life
+        record = self._book.find(life.job_id)
+        if record is None:
+            return
+        phase = life.judge(beat, record.phase)
+        if phase is not None:
+            reason = life.note if phase == "running" else life.reason
+            await self._book.follow(life.job_id, phase, reason)
+
+    async def _stop(self) -> Statistics | None:
+        try:
+            reply = await self.worker.ask("POST", f"{self._path}/stop", timeout_s=_STOP_S)
+        except LivefuseError:
+            self.worker.end("it did not stop a job")
+            return None
+        return msgspec.json.decode(reply.data, type=JobView).statistics
+
+    async def _read_figures(self) -> Statistics | None:
+        try:
+            reply = await self.worker.ask("GET", self._path)
+        except LivefuseError:
+            return None
+        return msgspec.json.decode(reply.data, type=JobView).statistics

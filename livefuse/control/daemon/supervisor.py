@@ -1,0 +1,257 @@
+"""Runs the jobs that are wanted, each in a worker, and brings them back when theirs is lost.
+
+What is wanted is in the store before a worker is told, and what was lost begins again from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from livefuse.control.api.caller import Caller
+from livefuse.control.api.views import NewJob
+from livefuse.control.background import call_in_thread
+from livefuse.control.daemon.life import ACTIVE
+from livefuse.control.daemon.lives import Life
+from livefuse.control.daemon.resume import go_on
+from livefuse.control.daemon.stint import Stint
+from livefuse.errors import DaemonError, JobCapacityError, JobError, LivefuseError
+from livefuse.redact import redact_text
+from livefuse.telemetry import get_logger
+
+if TYPE_CHECKING:
+    from livefuse.config import Config
+    from livefuse.control.api.views import JobPhase, Spec
+    from livefuse.control.daemon.book import JobBook
+    from livefuse.control.daemon.lives import Asked
+    from livefuse.control.daemon.pool import WorkerPool
+    from livefuse.control.daemon.records import JobRecord
+    from livefuse.control.daemon.worker import WorkerHandle
+
+_ENDING: Final = "livefuse is ending"
+_BACKOFF_S: Final = (0.0, 0.5, 1.0, 2.0, 4.0)
+_PASSING: Final = (JobCapacityError, DaemonError)
+"""No worker, or none that answers: that may be better soon."""
+
+
+class Supervisor:
+    """On the loop. Its jobs run in `group`, whose end they may see."""
+
+    def __init__(
+        self, config: Config, book: JobBook, pool: WorkerPool, group: asyncio.TaskGroup
+    ) -> None:
+        self.book = book
+        self.pool = pool
+        self.is_draining = False
+        self._config = config
+        self._group = group
+        self._lives: dict[str, Life] = {}
+        self._log = get_logger("jobs")
+
+    def get_life(self, job_id: str) -> Life:
+        """Return what is held of a job that is there.
+
+        Raises:
+            JobNotFoundError: there is none.
+        """
+        self.book.get(job_id)
+        return self._lives.setdefault(job_id, Life(job_id))
+
+    def peek(self, job_id: str) -> Life:
+        """Return what is held of a job, for a look at it; it may be gone."""
+        return self._lives.get(job_id) or Life(job_id)
+
+    def note_worker(self, worker: WorkerHandle) -> None:
+        """Take note that a worker has said something, or has ended."""
+        for job_id in worker.jobs:
+            if job_id in self._lives:
+                self._lives[job_id].news.set()
+
+    # What people ask for.
+
+    async def start(self, job_id: str) -> JobRecord:
+        """Want a job to run, and see a worker take it.
+
+        Raises:
+            JobNotFoundError, JobError: there is none, it has nothing to do, or it runs.
+            JobCapacityError: livefuse is ending, or no worker can be started.
+            LivefuseError: it cannot be done, as its worker says.
+        """
+        life = self.get_life(job_id)
+        async with life.changing:
+            if self.is_draining:
+                raise JobCapacityError(_ENDING, hint="start it again")
+            if self.book.get(job_id).phase not in ACTIVE:
+                await life.is_over.wait()  # the last of its former life may be on its way
+            record = await self.book.move(job_id, "loading", is_wanted=True)
+            taken = self._begin(life, resumes=False)
+        await taken
+        return self.book.find(job_id) or record
+
+    async def stop(self, job_id: str) -> JobRecord:
+        """Want a job to run no more, and see it closed; one that does not run is as it is.
+
+        Raises:
+            JobNotFoundError: there is none.
+            StorageError: that it is not wanted cannot be kept.
+        """
+        life = self.get_life(job_id)
+        async with life.changing:
+            record = self.book.get(job_id)
+            if record.phase in ACTIVE and record.phase != "stopping":
+                phase: JobPhase = "stopped" if record.phase == "queued" else "stopping"
+                await self.book.move(job_id, phase, is_wanted=False)
+                life.ask("stop")
+        await life.is_over.wait()
+        return self.book.get(job_id)
+
+    async def delete(self, job_id: str) -> None:
+        """Stop a job and forget it.
+
+        Raises:
+            JobNotFoundError: there is none.
+        """
+        await self.stop(job_id)
+        life = self.get_life(job_id)
+        async with life.changing:
+            await self.book.delete(job_id)
+            self._lives.pop(job_id, None)
+
+    # The daemon's own life.
+
+    async def resume(self) -> None:
+        """Start what is wanted, and close the books on what an earlier daemon did not finish."""
+        for record in self.book.list_records():
+            if record.is_wanted:
+                if record.phase == "stopping":
+                    await self.book.follow(record.job_id, "stopped")
+                await self.book.follow(record.job_id, "loading", "livefuse was started again")
+                self._begin(self.get_life(record.job_id), resumes=True)
+            elif record.phase in ACTIVE:
+                await self._settle(record.job_id)
+
+    async def drain(self) -> None:
+        """Close every job in order; those that are wanted stay so, and run with the next daemon."""
+        self.is_draining = True
+        lives = [life for life in self._lives.values() if not life.is_over.is_set()]
+        for life in lives:
+            life.ask("drain")
+        await asyncio.gather(*(life.is_over.wait() for life in lives))
+
+    def cancel(self) -> None:
+        """Let go of all jobs at once: their workers are ended by whoever ends."""
+        self.is_draining = True
+        for life in self._lives.values():
+            if life.task is not None:
+                life.task.cancel()
+
+    # A job's supervision.
+
+    def _begin(self, life: Life, *, resumes: bool) -> asyncio.Future[None]:
+        """Supervise a job from now on; the future is done when a worker took it, or said no."""
+        life.begin()
+        taken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        taken.add_done_callback(lambda done: done.cancelled() or done.exception())
+        life.task = self._group.create_task(self._supervise(life, taken, resumes=resumes))
+        return taken
+
+    async def _supervise(self, life: Life, taken: asyncio.Future[None], *, resumes: bool) -> None:
+        try:
+            await self._run(life, taken, resumes=resumes)
+        except asyncio.CancelledError:
+            if not life.asked:
+                raise
+            await self._settle(life.job_id, life.asked)
+        except LivefuseError as error:
+            await self._fail(life, taken, error)
+        except Exception as error:  # noqa: BLE001 - told before the end is: else it looks like success
+            text = redact_text(f"{type(error).__name__}: {error}")
+            self._log.error("a job's supervision failed", job=life.job_id, cause=text)
+            await self._fail(life, taken, JobError("a fault in livefuse", hint="please report it"))
+        finally:
+            if (worker := life.worker) is not None:  # it was not left in order
+                life.leave_worker()
+                self.pool.release(worker, life.job_id, is_clean=False)
+            life.is_over.set()
+            if not taken.done():
+                taken.set_result(None)
+
+    async def _run(self, life: Life, taken: asyncio.Future[None], *, resumes: bool) -> None:
+        while True:
+            try:
+                stint = await self._give(life, resumes=resumes)
+            except _PASSING as error:
+                if not resumes:
+                    raise
+                cause = error.message
+            else:
+                if not taken.done():
+                    taken.set_result(None)
+                end = await stint.watch()
+                if end != "lost":
+                    await stint.finish(end)
+                    return
+                cause = stint.worker.describe_end()
+                life.leave_worker()
+            await self._come_back(life, cause)
+            resumes = True
+
+    async def _give(self, life: Life, *, resumes: bool) -> Stint:
+        """Have a worker run the job."""
+        job_id = life.job_id
+        worker = await self.pool.acquire(job_id)
+        try:
+            # What is patched until now is in what it is given, what comes later finds it running.
+            async with life.changing:
+                record = self.book.get(job_id)
+                spec, life.note = await self._place(record, resumes=resumes)
+                wish = NewJob(id=job_id, spec=spec, start=True)
+                await worker.ask("POST", "/v1/jobs", wish, caller=name_owner(record))
+                life.take_worker(worker, spec.targets)
+        except BaseException:
+            # How far it came with the job, nobody knows.
+            self.pool.release(worker, job_id, is_clean=False)
+            raise
+        return Stint(life, worker, self.book, self.pool)
+
+    async def _place(self, record: JobRecord, *, resumes: bool) -> tuple[Spec, str]:
+        spec = record.spec
+        if spec is None:
+            raise JobError("its spec cannot be opened any more", hint="submit it again")
+        if not resumes:
+            return spec, ""
+        return await call_in_thread("resume", lambda: go_on(spec, self._config.record))
+
+    async def _come_back(self, life: Life, cause: str) -> None:
+        """See a job through the loss of its worker.
+
+        Raises:
+            JobError: it was one too many.
+        """
+        deaths = life.count_deaths(asyncio.get_running_loop().time())
+        self._log.warning("the job comes back", job=life.job_id, cause=cause, times=deaths)
+        if deaths >= self._config.daemon.max_deaths_per_min:
+            raise JobError(
+                f"it lost {deaths} workers within a minute, the last one so: {cause}",
+                hint="look at the log, then start it again",
+            )
+        await self.book.follow(life.job_id, "loading", f"its worker was lost: {cause}")
+        await self.book.count_restart(life.job_id)
+        await asyncio.sleep(_BACKOFF_S[min(deaths, len(_BACKOFF_S)) - 1])
+
+    async def _fail(self, life: Life, taken: asyncio.Future[None], error: LivefuseError) -> None:
+        await self.book.follow(life.job_id, "failed", redact_text(str(error)), is_wanted=False)
+        if not taken.done():
+            taken.set_exception(error)
+
+    async def _settle(self, job_id: str, asked: Asked = "stop") -> None:
+        """Say that a job runs no more."""
+        reason = _ENDING if asked == "drain" else ""
+        await self.book.follow(
+            job_id, "stopped", reason, is_wanted=None if asked == "drain" else False
+        )
+
+
+def name_owner(record: JobRecord) -> Caller:
+    """Return for whom a worker runs a job: by the key that made it, with no bounds of its own."""
+    return Caller(record.owner, "operator", record.owner_name)
