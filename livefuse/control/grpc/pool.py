@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import queue
 import threading
+from collections import deque
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 _Task = tuple["Future[Any]", "Callable[[], Any]"]
+_JOIN_S = 1.0
 
 
 class DaemonPool(Executor):
@@ -23,11 +24,11 @@ class DaemonPool(Executor):
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._tasks: deque[_Task] = deque()
         self._threads: list[threading.Thread] = []
-        self._idle = 0
+        self._waiting = 0
         self._is_over = False
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run `fn` as soon as a thread is free.
@@ -36,14 +37,15 @@ class DaemonPool(Executor):
             RuntimeError: the pool has been shut down.
         """
         future: Future[T] = Future()
-        with self._lock:
+        with self._changed:
             if self._is_over:
                 raise RuntimeError("the pool has been shut down")
-            self._tasks.put((future, lambda: fn(*args, **kwargs)))
-            if self._tasks.qsize() > self._idle and len(self._threads) < self._size:
+            self._tasks.append((future, lambda: fn(*args, **kwargs)))
+            if len(self._tasks) > self._waiting and len(self._threads) < self._size:
                 thread = threading.Thread(target=self._work, name="livefuse-grpc", daemon=True)
                 self._threads.append(thread)
                 thread.start()
+            self._changed.notify()
         return future
 
     def shutdown(
@@ -52,29 +54,20 @@ class DaemonPool(Executor):
         *,
         cancel_futures: bool = False,
     ) -> None:
-        """Take no more; with `wait` until the threads have ended, a second at most."""
-        with self._lock:
+        """Take no more; with `wait` until the threads have ended, a second each at most."""
+        with self._changed:
             self._is_over = True
-            threads = self._threads.copy()
-            while cancel_futures and not self._tasks.empty():
-                task = self._tasks.get()
-                if task is not None:
-                    task[0].cancel()
-            for _ in threads:
-                self._tasks.put(None)
-        if wait:
-            for thread in threads:
-                thread.join(1.0)
+            cancelled = list(self._tasks) if cancel_futures else []
+            if cancel_futures:
+                self._tasks.clear()
+            self._changed.notify_all()
+        for future, _ in cancelled:
+            future.cancel()
+        for thread in self._threads if wait else ():
+            thread.join(_JOIN_S)
 
     def _work(self) -> None:
-        while True:
-            with self._lock:
-                self._idle += 1
-            task = self._tasks.get()
-            with self._lock:
-                self._idle -= 1
-            if task is None:
-                return
+        while (task := self._take()) is not None:
             future, function = task
             if not future.set_running_or_notify_cancel():
                 continue
@@ -82,3 +75,12 @@ class DaemonPool(Executor):
                 future.set_result(function())
             except BaseException as error:  # noqa: BLE001 - handed to the one who asked
                 future.set_exception(error)
+            del task, future, function  # what a call held goes with it, not with the next one
+
+    def _take(self) -> _Task | None:
+        """Wait for the next task; None: there will be none."""
+        with self._changed:
+            self._waiting += 1
+            self._changed.wait_for(lambda: self._tasks or self._is_over)
+            self._waiting -= 1
+            return self._tasks.popleft() if self._tasks else None

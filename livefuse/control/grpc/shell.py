@@ -12,7 +12,7 @@ from google.protobuf import message_factory
 
 from livefuse.control.grpc import livefuse_pb2
 from livefuse.control.grpc.messages import create_query, fill, read_answer
-from livefuse.control.grpc.statuses import abort_by_answer, abort_by_error
+from livefuse.control.grpc.statuses import RefusalError, refuse_by_answer, tell_refusals
 from livefuse.control.grpc.table import CALLS, PACKAGE
 from livefuse.control.http_client import Exchange
 from livefuse.errors import DaemonError
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 _PASSED_ON: Final = ("authorization", "idempotency-key")
 _PATIENCE_S: Final = 60.0  # for those who name no deadline
 _SILENCE_S: Final = 30.0  # events come several times a second
+_LONGEST_S: Final = 3600.0
 _BAD: Final = 400
+_FULL: Final = grpc.StatusCode.RESOURCE_EXHAUSTED
 _EVENT: Final = livefuse_pb2.DESCRIPTOR.message_types_by_name["JobEvent"]
 
 
@@ -68,10 +70,14 @@ class Shell:
         gives = message_factory.GetMessageClass(method.output_type)
 
         def answer(request: Message, context: grpc.ServicerContext) -> Message:
-            return self._answer(call, request, context, gives)
+            reply = gives()
+            with tell_refusals(context, name):
+                self._answer(call, request, context, reply)
+            return reply
 
         def stream(request: Message, context: grpc.ServicerContext) -> Iterator[Message]:
-            return self._stream(call, request, context)
+            with tell_refusals(context, name):
+                yield from self._stream(call, request, context)
 
         shape: Callable[..., grpc.RpcMethodHandler] = grpc.unary_unary_rpc_method_handler
         if call.kind == "events":
@@ -87,43 +93,29 @@ class Shell:
         call: Call,
         request: Message,
         context: grpc.ServicerContext,
-        gives: Callable[[], Message],
-    ) -> Message:
-        query = _create_query(call, request, context)
-        left_s = context.time_remaining()
-        try:
-            answer = self._client.ask(
-                query,
-                _PATIENCE_S if left_s is None else left_s,
-                lambda abort: _call_at_end(context, abort),
-            )
-        except DaemonError as error:
-            abort_by_error(context, error)
+        reply: Message,
+    ) -> None:
+        answer = self._client.ask(
+            _create_query(call, request, context),
+            _choose_patience_s(context),
+            lambda abort: _call_at_end(context, abort),
+        )
         if answer.status >= _BAD:
-            abort_by_answer(context, answer)
-        reply = gives()
-        try:
-            read_answer(call, answer, reply)
-        except (ValueError, msgspec.MsgspecError):
-            context.abort(grpc.StatusCode.INTERNAL, "the HTTP API answered in unknown words")
-        return reply
+            raise refuse_by_answer(answer)
+        read_answer(call, answer, reply)
 
     def _stream(
         self, call: Call, request: Message, context: grpc.ServicerContext
     ) -> Iterator[Message]:
         query = _create_query(call, request, context)
         if not self._places.acquire(blocking=False):
-            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "all places of watchers are taken")
+            raise RefusalError(_FULL, "all places of watchers are taken: try again soon")
         try:
             with Exchange(self._client, query, _PATIENCE_S) as exchange, self._enlist(exchange):
-                if not context.add_callback(exchange.abort):
-                    return
-                head = exchange.open()
-                if head.status >= _BAD:
-                    abort_by_answer(context, exchange.read_rest())
+                _call_at_end(context, exchange.abort)
+                if exchange.open().status >= _BAD:
+                    raise refuse_by_answer(exchange.read_rest())
                 yield from _read_events(exchange)
-        except DaemonError as error:
-            abort_by_error(context, error)
         finally:
             self._places.release()
 
@@ -147,8 +139,13 @@ def _create_query(call: Call, request: Message, context: grpc.ServicerContext) -
     try:
         return create_query(call, request, headers)
     except ValueError as error:
-        context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:200])
-        raise AssertionError from None  # abort has raised
+        raise RefusalError(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:200]) from None
+
+
+def _choose_patience_s(context: grpc.ServicerContext) -> float:
+    """Return how long the client still waits; one that names no deadline is said to for ever."""
+    left_s: float | None = context.time_remaining()
+    return _PATIENCE_S if left_s is None or left_s > _LONGEST_S else left_s
 
 
 def _call_at_end(context: grpc.ServicerContext, abort: Callable[[], None]) -> None:

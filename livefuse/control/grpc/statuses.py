@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 import grpc
 import msgspec
 
 from livefuse.control.api.views import Problem
-from livefuse.errors import DaemonTimeoutError
+from livefuse.errors import DaemonError, DaemonTimeoutError
+from livefuse.redact import redact_text
+from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from livefuse.control.http_client import Answer
-    from livefuse.errors import DaemonError
 
 CODES: Final[dict[int, grpc.StatusCode]] = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
@@ -45,12 +49,18 @@ def get_code(status: int) -> grpc.StatusCode:
     return CODES.get(status, grpc.StatusCode.UNKNOWN)
 
 
-def abort_by_answer(context: grpc.ServicerContext, answer: Answer) -> NoReturn:
-    """End a call with what the HTTP API said against it.
+class RefusalError(Exception):
+    """A call that ends with another status than OK; never leaves this folder."""
 
-    Raises:
-        Exception: always; grpc's own way out of a handler.
-    """
+    def __init__(self, code: grpc.StatusCode, text: str, problem: bytes = b"") -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text[:_MAX_TEXT]
+        self.problem = problem
+
+
+def refuse_by_answer(answer: Answer) -> RefusalError:
+    """Return the end of a call that the HTTP API said no to."""
     try:
         problem = msgspec.json.decode(answer.data, type=Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -60,18 +70,31 @@ def abort_by_answer(context: grpc.ServicerContext, answer: Answer) -> NoReturn:
     short = msgspec.structs.replace(
         problem, detail=problem.detail[:_MAX_TEXT], hint=problem.hint[:_MAX_TEXT]
     )
-    context.set_trailing_metadata(((PROBLEM_KEY, msgspec.json.encode(short)),))
-    context.abort(get_code(answer.status), text[:_MAX_TEXT])
-    raise AssertionError  # abort has raised
+    return RefusalError(get_code(answer.status), text, msgspec.json.encode(short))
 
 
-def abort_by_error(context: grpc.ServicerContext, error: DaemonError) -> NoReturn:
-    """End a call that the HTTP API did not answer.
-
-    Raises:
-        Exception: always; grpc's own way out of a handler.
-    """
+def refuse_by_error(error: DaemonError) -> RefusalError:
+    """Return the end of a call that the HTTP API did not answer."""
     late = isinstance(error, DaemonTimeoutError)
     code = grpc.StatusCode.DEADLINE_EXCEEDED if late else grpc.StatusCode.UNAVAILABLE
-    context.abort(code, str(error)[:_MAX_TEXT])
-    raise AssertionError  # abort has raised
+    return RefusalError(code, str(error))
+
+
+@contextlib.contextmanager
+def tell_refusals(context: grpc.ServicerContext, name: str) -> Iterator[None]:
+    """End the call `name` with the status of what is raised within; faults of ours are logged."""
+    try:
+        yield
+    except RefusalError as refusal:
+        told = refusal
+    except DaemonError as error:
+        told = refuse_by_error(error)
+    except Exception as error:  # noqa: BLE001 - a fault of ours is told in one sentence, and logged
+        cause = redact_text(f"{type(error).__name__}: {error}")
+        get_logger("grpc").error("call failed", call=name, cause=cause)
+        told = RefusalError(grpc.StatusCode.INTERNAL, "a fault in livefuse: please report it")
+    else:
+        return
+    if told.problem:
+        context.set_trailing_metadata(((PROBLEM_KEY, told.problem),))
+    context.abort(told.code, told.text)
