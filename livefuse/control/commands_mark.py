@@ -1,4 +1,4 @@
-"""`livefuse mark`: read the marks of generated pictures."""
+"""`livefuse mark`: read the marks of generated pictures; `mark key` is in a file of its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from livefuse.config import load_config
+from livefuse.control.commands_mark_key import key
 from livefuse.control.commands_run import ConfigFile, Settings  # noqa: TC001 - read at run time
 from livefuse.control.console import say
 from livefuse.control.failure import explain_unexpected
@@ -39,6 +40,7 @@ def add_commands(app: App) -> None:
     """Add the commands to `app`."""
     mark = App(name="mark", help="The marks of generated pictures.")
     mark.command(read)
+    mark.command(key)
     app.command(mark)
 
 
