@@ -9,6 +9,7 @@ from cyclopts import App, CycloptsError
 
 from livefuse import __version__
 from livefuse.control import (
+    commands_audit,
     commands_faces,
     commands_keys,
     commands_look,
@@ -57,6 +58,7 @@ def create_app() -> App:
     commands_token.add_commands(app)
     commands_top.add_commands(app)
     commands_keys.add_commands(app)
+    commands_audit.add_commands(app)
     return app
 
 

@@ -126,7 +126,7 @@ class JobAudit:
         """Return `find_face` (name to id), which logs that it found nobody who has consented."""
 
         def find(name: str) -> str:
-            with self.note_refusal(job_id, "submit"):
+            with self.note_refusal(job_id, "source face"):
                 return find_face(name)
 
         return find

@@ -84,6 +84,17 @@ def read_head(folder: Path, ring: KeyRing | None) -> HeadFound:
     return HeadFound(head, "retired" if is_known else "foreign")
 
 
+def knows_head(folder: Path, ring: KeyRing) -> bool:
+    """Say whether the head of the log in `folder` names a key of `ring`.
+
+    Raises:
+        ConfigError: the keys cannot be read.
+    """
+    head = read_head(folder, None).head
+    key_id = head.seal.partition(":")[0] if head is not None else ""
+    return any(key.key_id == key_id for key in ring.list_keys())
+
+
 def find_key(ring: KeyRing, key_id: str) -> AuditKey | None:
     """Return the audit's key of that id, None when it is not in the ring or retired.
 

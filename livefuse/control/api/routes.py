@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from aiohttp import web
 
 from livefuse.control.api import (
+    audit,
     catalogue,
     events,
     jobs,
@@ -145,6 +146,15 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     *_list_webrtc(f"{_JOB}/whip", "streamer"),
     *_list_webrtc(f"{_JOB}/whep", "viewer"),
+    Route(
+        "GET",
+        "/v1/audit",
+        "operator",
+        audit.show_audit,
+        audit.AuditList,
+        fails=(422, 503),
+        query=("job", "event", "since", "limit"),
+    ),
     Route("GET", "/v1/catalogue", "viewer", catalogue.show_catalogue, views.Catalogue),
     Route("GET", "/metrics", "viewer", probes.show_metrics, "text/plain", fails=(503,)),
     Route("GET", "/healthz", "viewer", probes.show_health, "text/plain"),

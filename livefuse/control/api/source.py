@@ -26,16 +26,17 @@ async def set_source_face(request: web.Request) -> web.Response:
     api = get_api(request)
     job_id = api.get_job(request).job_id
     if request.content_type in PICTURE_TYPES:
-        face_id = await _take_picture(api, request)
+        face_id = await _take_picture(api, request, job_id)
     else:
         choice = await read_json(request, FaceChoice)
-        face_id = await api.run("face", lambda: api.manager.worker.find_face(choice.face))
+        find = api.manager.audit.tell_unknown(job_id, api.manager.worker.find_face)
+        face_id = await api.run("face", lambda: find(choice.face))
     patch = {"source_face": face_id}
     await api.run("patch", lambda: change_token(api.manager, job_id, patch))
     return answer(create_face_view(face_id, request.query.get("name", "")))
 
 
-async def _take_picture(api: Api, request: web.Request) -> str:
+async def _take_picture(api: Api, request: web.Request, job_id: str) -> str:
     """Return the id of the face in the picture that comes; few at a time: each is held whole."""
     if api.uploads >= _MAX_UPLOADS:
         raise JobCapacityError(f"{_MAX_UPLOADS} pictures are coming in", hint="try again soon")
@@ -43,8 +44,13 @@ async def _take_picture(api: Api, request: web.Request) -> str:
     try:
         picture = await read_bytes(request, PICTURE_TYPES, MAX_PICTURE_BYTES)
         consent, name = request.query.get("consent", ""), request.query.get("name", "")
-        worker = api.manager.worker
-        return await api.run("enroll", lambda: worker.take_picture(picture, consent, name))
+        worker, audit = api.manager.worker, api.manager.audit
+
+        def take() -> str:
+            with audit.note_refusal(job_id, "source face"):
+                return worker.take_picture(picture, consent, name)
+
+        return await api.run("enroll", take)
     finally:
         api.uploads -= 1
 
