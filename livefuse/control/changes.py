@@ -13,6 +13,7 @@ from livefuse.token import GENERATING, patch_token
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from typing import Any
 
     from livefuse.control.jobs import JobManager
@@ -61,6 +62,17 @@ def remove_output(manager: JobManager, job: Job, which: str) -> None:
     urls = {name: status.url for name, status in job.list_outputs()}
     job.remove_output(which)
     manager.audit.note_output_gone(job.job_id, urls.get(which, which))
+
+
+def write_recording(manager: JobManager, job: Job) -> Path:
+    """Write what is kept of the input of `job`, faces bare; return where.
+
+    Raises:
+        AuditError: it cannot be logged.
+        LivefuseError: as `Job.write_recording`.
+    """
+    manager.audit.note_recording(job.job_id)
+    return job.write_recording()
 
 
 def _begins_to_show(before: Token, changed: Token) -> bool:

@@ -89,9 +89,11 @@ def rotate(*, retire: Retire = "", config: ConfigFile = None, settings: Settings
 def _open_store(config: ConfigFile, settings: Settings) -> FaceStore:
     tree = load_config(config, tuple(settings or ()))
     from livefuse.clock import SystemClock  # noqa: PLC0415 - not for every command
+    from livefuse.safety.audit import open_audit  # noqa: PLC0415 - loads cryptography
     from livefuse.safety.faces import FaceStore  # noqa: PLC0415 - loads OpenCV
 
-    return FaceStore(tree.safety, SystemClock())
+    clock = SystemClock()
+    return FaceStore(tree.safety, clock, audit=open_audit(tree, clock))
 
 
 def _read_file(name: str) -> bytes:

@@ -2,7 +2,7 @@
 
 job.created -> job.submitted -> job.started -> job.running <-> job.degraded -> job.stopping ->
 job.stopped | job.failed; job.deleted; job.refused (no consent); token.changed, source.changed,
-output.added, output.removed.
+output.added, output.removed, recording.written.
 """
 
 from __future__ import annotations
@@ -111,6 +111,14 @@ class JobAudit:
         """A target was removed, or (with `reason`) could not be added after all."""
         facts = {"output": redact_url(url)} | ({"reason": redact_text(reason)} if reason else {})
         self._log.owe("output.removed", job=job_id, facts=facts)
+
+    def note_recording(self, job_id: str) -> None:
+        """What was kept of the input is about to be written to disc.
+
+        Raises:
+            AuditError: it cannot be logged.
+        """
+        self._log.append("recording.written", job=job_id)
 
     @contextlib.contextmanager
     def note_refusal(self, job_id: str, what: str) -> Iterator[None]:

@@ -87,6 +87,11 @@ class JobWatch:
                 elif (condition := watched.job.report.told) is not None:
                     self._tell_condition(watched, condition)
 
+    def outlive(self, job: Job) -> None:
+        """Wait for the end of `job`, and log it."""
+        job.wait()
+        self.look()
+
     def close(self) -> None:
         """Log what has ended, and look no more."""
         self._closing.set()

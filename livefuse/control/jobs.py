@@ -84,7 +84,7 @@ class JobManager:
         job = self.start(job_id)
         if self._outlives_script:
             # All other threads are daemons: without this one the last line would end the stream.
-            threading.Thread(target=job.wait, name="livefuse-script").start()
+            threading.Thread(target=self.audit.watch.outlive, args=(job,)).start()
         if timeout_s != 0:
             job.wait_started(timeout_s)
 
@@ -248,8 +248,7 @@ class JobManager:
         """
         managed = self.get(job_id)
         if managed.spec is not None:
-            access = Access(managed.config.access)
-            access.check_spec(managed.spec.source, managed.spec.targets)
+            Access(managed.config.access).check_spec(managed.spec.source, managed.spec.targets)
         job = managed.start()
         if self._is_closed:  # said meanwhile: whoever closes may have looked before it ran
             managed.stop(_STOP_S)
@@ -285,9 +284,7 @@ class JobManager:
 
     def stop_all(self) -> bool:
         """Stop every job, at the same time; True when all are closed."""
-        with self._lock:
-            every = list(self._jobs.values())
-        return stop_together(every, _STOP_S)
+        return stop_together(list(self._jobs.values()), _STOP_S)
 
     def close(self) -> bool:
         """Stop every job and let none begin any more; True when all are closed."""

@@ -14,7 +14,7 @@ from livefuse.config import ModelsConfig, load_config
 from livefuse.control.figures import check_writable
 from livefuse.control.parameters import create_parameters
 from livefuse.control.paths import check_distinct
-from livefuse.errors import ConfigError, TokenError
+from livefuse.errors import ConfigError, ConsentError, TokenError
 from livefuse.token import GENERATING, check_operations
 
 if TYPE_CHECKING:
@@ -196,13 +196,20 @@ def resolve_face(name: str, config: Config) -> str:
     """Return the id of the face that the user calls `name`; empty stays empty.
 
     Raises:
-        ConsentError: nobody of that name is enrolled.
+        ConsentError: nobody of that name is enrolled; that is logged.
     """
     if not name:
         return ""
-    from livefuse.safety.faces import FaceStore  # noqa: PLC0415 - not for every run
+    from livefuse.safety.audit import open_audit  # noqa: PLC0415 - not for every run
+    from livefuse.safety.faces import FaceStore  # noqa: PLC0415 - as above
 
-    return FaceStore(config.safety, SystemClock()).resolve(name)
+    clock = SystemClock()
+    try:
+        return FaceStore(config.safety, clock).resolve(name)
+    except ConsentError as error:
+        facts = {"what": "source face", "reason": error.message}
+        open_audit(config, clock).owe("job.refused", facts=facts)
+        raise
 
 
 def parse_operations(text: str) -> tuple[str, ...]:

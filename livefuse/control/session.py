@@ -12,6 +12,7 @@ import uvloop
 
 from livefuse.clock import SystemClock
 from livefuse.control.background import call_in_thread, catch_signals
+from livefuse.control.changes import write_recording
 from livefuse.control.console import complain, say
 from livefuse.control.figures import merge_last, write_atomically
 from livefuse.control.jobs import JobManager
@@ -93,7 +94,8 @@ class _Session:
             else:
                 complain(redact_text(str(error), self._request.urls))
 
-        call_in_thread("recording", job.write_recording).add_done_callback(tell)
+        written = call_in_thread("recording", lambda: write_recording(self._manager, job))
+        written.add_done_callback(tell)
 
     async def _serve(self) -> None:
         if not self._config.http.enabled:

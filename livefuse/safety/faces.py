@@ -193,7 +193,10 @@ class FaceStore(FaceGate):
         """
         with self._shelf.lock():
             key_id = self.keys.rotate()
-            return key_id, self._reseal()
+            changed = self._reseal()
+        if self.audit is not None:  # whose head is sealed with the new key from now on
+            self.audit.owe("seal.rotated", facts={"key": key_id})
+        return key_id, changed
 
     def retire_key(self, key_id: str) -> None:
         """Destroy a key, once nothing that is kept needs it.
@@ -202,9 +205,12 @@ class FaceStore(FaceGate):
             TokenError: there is no such key, or it is the one that seals.
             ConsentError: something kept does not open.
             ConfigError: the folder cannot be written.
+            AuditError: it cannot be logged.
         """
         with self._shelf.lock():
             self._reseal()
+            if self.audit is not None:
+                self.audit.append("seal.retired", facts={"key": key_id})
             self.keys.retire(key_id)
 
     def _reseal(self) -> int:
