@@ -215,6 +215,7 @@ rtmp {{
     application live {{
       live on; wait_key off; interleave on; drop_idle_publisher {idle_s}s;
       {record}
+      {meta}
       on_publish http://{host}:{http_port}/gate;
       allow publish 127.0.0.1; deny publish all;
     }}
@@ -235,14 +236,18 @@ class NginxRtmp(ChildServer):
 
     With `is_recording` every published stream is also written, as the server got it, to
     `recording_path(key)`. `idle_s`: after that long without data a publisher is thrown out.
+    With `copies_metadata` it hands on what a publisher says, else a choice of its own.
     While `closed_names` is there no name is given out, as while an old session lingers.
     """
 
-    def __init__(self, *, is_recording: bool = False, idle_s: int = 10) -> None:
+    def __init__(
+        self, *, is_recording: bool = False, idle_s: int = 10, copies_metadata: bool = False
+    ) -> None:
         require("nginx", "nginx-rtmp")
         super().__init__()
         self.http_port = find_free_port()
         self._is_recording = is_recording
+        self._copies_metadata = copies_metadata
         self._idle_s = idle_s
         self.closed_names = self.folder / "closed"
 
@@ -262,6 +267,7 @@ class NginxRtmp(ChildServer):
                 port=self.port,
                 http_port=self.http_port,
                 idle_s=self._idle_s,
+                meta="meta copy;" if self._copies_metadata else "",
                 record=f"{record_lines} record_path {self.folder};" if self._is_recording else "",
             )
         )
