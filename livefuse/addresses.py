@@ -43,6 +43,7 @@ _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _HOST: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?\.?")
 _NUMBER: Final = re.compile(r"(?:0[xX][0-9a-fA-F]*|0[0-7]*|[1-9][0-9]*)")
 _MAX_PARTS: Final = 4
+_RTMP_PORT: Final = 1935
 
 
 class Networks:
@@ -183,6 +184,18 @@ def pin_url(parts: SplitResult, address: str) -> str:
     host = f"[{address}]" if ":" in address else address
     port = f":{parts.port}" if parts.port is not None else ""
     return parts._replace(netloc=f"{info}{at}{host}{port}").geturl()
+
+
+def build_tcurl(url: str) -> str:
+    """Return what FFmpeg tells an RTMP server of the address it was asked for.
+
+    By a name, that is, though it dials an address: servers choose by it which of their sites is
+    meant.
+    """
+    parts = split_url(url)
+    names = parts.path.strip("/").split("/")
+    app = "/".join(names[:2] if len(names) > 2 else names[:1])  # noqa: PLR2004 - app/instance/key
+    return f"rtmp://{parts.hostname}:{parts.port or _RTMP_PORT}/{app}"
 
 
 def resolve_by_system(host: str) -> tuple[str, ...]:

@@ -198,6 +198,7 @@ class Builder:
             paced=not (is_lossless and all(map(is_file_url, self._spec.targets))),
             every_frame=is_lossless,
             webrtc=self._config.webrtc,
+            access=self._config.access,
             tap=self.keeper.tap if self.keeper is not None else None,
         )
 

@@ -16,6 +16,7 @@ The path of a packet through the files; base.py says what all ways in have in co
     (camera_v4l2.py, camera_trial.py)
                           who dials, and what to do after a loss
     source.py reader.py   an opened input, and the thread that reads it and can be left behind
+    dial.py relay.py      by which protocols and through which door FFmpeg dials
     connection.py         one connection's life: opens, stalls, ends; pacer.py for bursty ones
     decode.py             packets -> frames of the pool, on the job's line (timeline.py, pace.py),
                           of the job's size and colours (canvas.py, hdr.py); sound.py beside them
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from livefuse.clock import Clock
-    from livefuse.config import IngestConfig, WebRtcConfig
+    from livefuse.config import AccessConfig, IngestConfig, WebRtcConfig
     from livefuse.ingest.base import Ingest
     from livefuse.ingest.stage import StageMaker
     from livefuse.ingest.tap import Tap
@@ -73,6 +74,7 @@ def create_ingest(  # noqa: PLR0913 - the last is of one scheme alone
     every_frame: bool,
     tap: Tap | None = None,
     webrtc: WebRtcConfig | None = None,
+    access: AccessConfig | None = None,
 ) -> Ingest:
     """Return the way in for `url`, unopened.
 
@@ -84,6 +86,7 @@ def create_ingest(  # noqa: PLR0913 - the last is of one scheme alone
         every_frame: Whether no frame may be lost and the ingest waits for the pipeline.
         tap: Who else is told what comes in, packet by packet (tap.py).
         webrtc: The section `webrtc`, for whip:.
+        access: The section `access`: where the job may dial; none: anywhere.
 
     Raises:
         ConfigError: the URL cannot be used.
@@ -96,10 +99,18 @@ def create_ingest(  # noqa: PLR0913 - the last is of one scheme alone
         "listen": lambda: _create_listen(url, config, clock, tap),
         "whip": lambda: _create_whip(config, webrtc, clock, tap),
         "replay": lambda: _create_replay(url, config, clock, tap),
-        "file": lambda: _create_file(url, config, clock, tap, paced=paced, every_frame=every_frame),
+        "file": lambda: _create_file(
+            url,
+            config,
+            clock,
+            tap,
+            paced=paced,
+            every_frame=every_frame,
+            is_restricted=access is not None and access.restrict == "on",
+        ),
     }
     make = makers.get(get_kind(url))
-    ingest = make() if make is not None else _create_pull(url, config, clock, tap)
+    ingest = make() if make is not None else _create_pull(url, config, clock, tap, access)
     return ingest if tap is None else _tap_states(ingest, tap, clock)
 
 
@@ -182,13 +193,15 @@ def _check_listen(url: str) -> None:
 # Each way in is imported when it is used: a file job needs no camera, a camera no RTMP.
 
 
-def _create_pull(url: str, config: IngestConfig, clock: Clock, tap: Tap | None) -> Ingest:
+def _create_pull(
+    url: str, config: IngestConfig, clock: Clock, tap: Tap | None, access: AccessConfig | None
+) -> Ingest:
     from livefuse.ingest.pull import PullIngest  # noqa: PLC0415 - as said above
 
-    return PullIngest(url, config, clock, make_stage=_choose_stage(tap))
+    return PullIngest(url, config, clock, make_stage=_choose_stage(tap), access=access)
 
 
-def _create_file(
+def _create_file(  # noqa: PLR0913 - as `create_ingest`
     url: str,
     config: IngestConfig,
     clock: Clock,
@@ -196,11 +209,18 @@ def _create_file(
     *,
     paced: bool,
     every_frame: bool,
+    is_restricted: bool,
 ) -> Ingest:
     from livefuse.ingest.file import FileIngest  # noqa: PLC0415 - as said above
 
     return FileIngest(
-        url, config, clock, paced=paced, every_frame=every_frame, make_stage=_choose_stage(tap)
+        url,
+        config,
+        clock,
+        paced=paced,
+        every_frame=every_frame,
+        make_stage=_choose_stage(tap),
+        is_restricted=is_restricted,
     )
 
 

@@ -60,10 +60,28 @@ def diagnose_open_error(
     """
     if "://" not in url or url.lower().startswith("file:"):
         return _diagnose_file(error, url)
+    timeout_s = config.open_timeout_ms / 1000
+    return (
+        _diagnose_by_words(error, url, timeout_s, elapsed_s)
+        or probe_network(url, timeout_s, config, stopping)
+        or _create_end_error(error, url)
+    )
+
+
+def diagnose_from_afar(
+    error: Exception, url: str, config: IngestConfig, elapsed_s: float
+) -> IngestError:
+    """Return what to tell about `error` without asking the network: who asks may not know it."""
+    found = _diagnose_by_words(error, url, config.open_timeout_ms / 1000, elapsed_s)
+    return found or _create_end_error(error, url)
+
+
+def _diagnose_by_words(
+    error: Exception, url: str, timeout_s: float, elapsed_s: float
+) -> IngestError | None:
     by_kind = _diagnose_by_kind(error, url)
     if by_kind is not None:
         return by_kind
-    timeout_s = config.open_timeout_ms / 1000
     if isinstance(error, (av.error.ExitError, TimeoutError)) or elapsed_s >= _SLOW * timeout_s:
         return create_timeout_error(url, elapsed_s)
     if isinstance(error, (av.error.InvalidDataError, av.error.LookupError)):
@@ -71,8 +89,11 @@ def diagnose_open_error(
             f"{redact_url(url)} answers, but not with a stream that can be read",
             hint="check scheme, port and path of the URL",
         )
-    found = probe_network(url, timeout_s, config, stopping)
-    return found or IngestConnectError(
+    return None
+
+
+def _create_end_error(error: Exception, url: str) -> IngestConnectError:
+    return IngestConnectError(
         f"{redact_url(url)} ended the connection ({redact_text(_get_reason(error), (url,))})",
         hint="check that the stream is being published and that path and key are right",
     )

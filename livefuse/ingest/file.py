@@ -12,6 +12,7 @@ from livefuse.errors import IngestError, IngestUnsupportedError
 from livefuse.ingest import get_file_path
 from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.diagnose import FOREIGN_ERRORS, diagnose_open_error
+from livefuse.ingest.dial import Dial, build_whitelists
 from livefuse.ingest.pacer import Pacer
 from livefuse.ingest.source import open_source
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 class FileIngest:
     """A media file by its path or file:// URL. Decoded in the ingest's own thread."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as create_ingest
         self,
         url: str,
         config: IngestConfig,
@@ -35,8 +36,11 @@ class FileIngest:
         paced: bool,
         every_frame: bool,
         make_stage: StageMaker = DecodeStage,
+        is_restricted: bool = False,
     ) -> None:
+        """Take what is to be read; with `is_restricted` it may not be a playlist."""
         self._url = url
+        self._options = build_whitelists("file", is_restricted=is_restricted)
         self._config = config
         self._clock = clock
         self._paced = paced
@@ -81,7 +85,7 @@ class FileIngest:
         try:
             return open_source(
                 # With its prefix: FFmpeg would take `a:b.mp4` for an address of the protocol `a`.
-                f"file:{get_file_path(self._url)}",
+                Dial(f"file:{get_file_path(self._url)}", self._options),
                 self._config,
                 is_live=False,
                 url=self._url,

@@ -7,11 +7,12 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from livefuse.clock import NS_PER_MS
+from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.errors import IngestAuthError, IngestError, IngestTimeoutError, IngestUnsupportedError
 from livefuse.ingest.connection import Connection
 from livefuse.ingest.decode import DecodeStage
-from livefuse.ingest.diagnose import free_error
+from livefuse.ingest.diagnose import FOREIGN_ERRORS, diagnose_from_afar, free_error
+from livefuse.ingest.dial import Dialler
 from livefuse.ingest.reader import Abandoned, Reader
 from livefuse.ingest.source import find_hardware, get_scheme, open_source
 from livefuse.ingest.srt import start_srt
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from livefuse.clock import Clock
-    from livefuse.config import IngestConfig
+    from livefuse.config import AccessConfig, IngestConfig
     from livefuse.ingest.base import IngestSink
     from livefuse.ingest.child import ReadingChild
     from livefuse.ingest.source import Source
@@ -43,8 +44,10 @@ class PullIngest:
         *,
         choose: Callable[[float, float], float] = random.uniform,
         make_stage: StageMaker = DecodeStage,
+        access: AccessConfig | None = None,
     ) -> None:
         self._url = url
+        self._dialler = Dialler(url, access, config.open_timeout_ms / 1000)
         self._config = config
         self._clock = clock
         self._choose = choose
@@ -59,8 +62,23 @@ class PullIngest:
 
         Raises:
             IngestError: it could not be opened the first time.
+            RefusedError: it is where no job of this one's may go, or leads there.
         """
         stage = self._make_stage(sink, self._config, self._clock, self._stopping, is_live=True)
+        try:
+            self._stay(sink, stage)
+        finally:
+            self._dialler.close()
+        sink.on_state("ended")
+
+    def stop(self) -> None:
+        """Ask `run` to return; from any thread, returns at once."""
+        self._stopping.set()
+        reader = self._reader
+        if reader is not None:
+            reader.interrupt()
+
+    def _stay(self, sink: IngestSink, stage: Stage) -> None:
         lost_ns: int | None = None
         while not self._stopping.is_set():
             sink.on_state("connecting")
@@ -71,20 +89,12 @@ class PullIngest:
             if self._gives_up_hardware(error, stage):
                 continue
             if not stage.has_media:
-                raise error
+                raise self._dialler.explain() if self._dialler.has_refused else error
             sink.on_state("lost", error)
             sink.count("reconnect")
             if lost_ns is None or stage.frames > before:
                 lost_ns = self._clock.now_ns()
             self._clock.wait(self._stopping, self._get_delay_ns(error, lost_ns))
-        sink.on_state("ended")
-
-    def stop(self) -> None:
-        """Ask `run` to return; from any thread, returns at once."""
-        self._stopping.set()
-        reader = self._reader
-        if reader is not None:
-            reader.interrupt()
 
     def _play(self, sink: IngestSink, stage: Stage) -> IngestError | None:
         """Live through one connection; return why it ended, None for a true end."""
@@ -107,7 +117,7 @@ class PullIngest:
 
     def _create_reader(self) -> Reader:
         if get_scheme(self._url) == "srt":
-            child = start_srt(self._url)
+            child = start_srt(self._dialler.choose(self._url).address)
             return Reader(lambda: self._open_srt(child), self._clock, cancel=child.stop)
         scheme, _, rest = self._url.partition("://")
         scheme = scheme.lower()  # FFmpeg knows no RTSP://
@@ -128,7 +138,20 @@ class PullIngest:
         return replace(source, close=close)
 
     def _open(self, target: object) -> Source:
-        """Open in the reader's thread; a hardware decoder that fails is not tried again."""
+        """Open in the reader's thread."""
+        if isinstance(target, str):
+            target = self._dialler.choose(target)
+        if not self._dialler.is_restricted:
+            return self._open_dial(target)
+        started_ns = self._clock.now_ns()
+        try:
+            return self._open_dial(target)
+        except FOREIGN_ERRORS as error:
+            elapsed_s = (self._clock.now_ns() - started_ns) / NS_PER_S
+            raise diagnose_from_afar(error, self._url, self._config, elapsed_s) from None
+
+    def _open_dial(self, target: object) -> Source:
+        """Open; a hardware decoder that fails is not tried again."""
         hardware = find_hardware(self._config) if self._uses_hardware else None
         if hardware is not None:
             try:

@@ -18,6 +18,7 @@ from av.stream import Discard, Disposition
 
 from livefuse.aac import build_config
 from livefuse.ingest.diagnose import create_codec_error, create_no_video_error
+from livefuse.ingest.dial import Dial
 from livefuse.ingest.timeline import to_ticks
 from livefuse.packet import AudioInfo
 
@@ -81,7 +82,7 @@ def open_source(
     hardware: HWAccel | None = None,
     frame_threads: bool = False,
 ) -> Source:
-    """Open `target` (an address or a file object) and choose its streams; `url` is for messages.
+    """Open `target` (a dial, or a file object) and choose its streams; `url` is for messages.
 
     Blocks for as long as FFmpeg does: up to twice `open_timeout_ms`.
 
@@ -110,11 +111,14 @@ def _open(
     target: object, config: IngestConfig, url: str, *, is_live: bool, hardware: HWAccel | None
 ) -> InputContainer:
     scheme = get_scheme(url)
+    address, options = (
+        (target.address, target.options) if isinstance(target, Dial) else (target, {})
+    )
     return av.open(
-        target,
+        address,
         mode="r",
         format="mpegts" if scheme == "srt" else None,
-        options=build_options(scheme, config, is_live=is_live),
+        options={**build_options(scheme, config, is_live=is_live), **options},
         timeout=(config.open_timeout_ms / 1000, config.read_timeout_ms / 1000),
         hwaccel=hardware,
     )

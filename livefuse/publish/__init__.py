@@ -10,7 +10,8 @@ The path of a frame through the files; base.py says what all ways out have in co
     fanout.py             each packet to every output; keyframes.py joins their wishes for one,
                           start.py says who must be there, delay.py makes the delay constant
     rtmp.py               rtmp_state.py (queue) -> rtmp_session.py (one connection) -> rtmp_link.py
-                          (pipe) -> rtmp_child.py; rtmp_failure.py, backoff.py when it fails
+                          (pipe) -> rtmp_child.py; rtmp_failure.py, backoff.py when it fails;
+                          rtmp_dial.py says where it may dial
     flv.py                the stream for players, FLV or MPEG-TS
     whep.py               the stream for browsers by WebRTC; opus.py makes its sound
     record.py             files: record_file.py opens them, mux.py muxes, recording_signer.py has
@@ -90,7 +91,7 @@ def _create_rtmp(
 ) -> Output:
     from livefuse.publish.rtmp import RtmpOutput  # noqa: PLC0415 - not for the child
 
-    return RtmpOutput(url, config.rtmp, clock, request_keyframe)
+    return RtmpOutput(url, config.rtmp, clock, request_keyframe, config.access)
 
 
 def _create_virtual_camera(

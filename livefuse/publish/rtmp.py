@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
-from livefuse.errors import ConfigError
+from livefuse.errors import ConfigError, PublishError
 from livefuse.publish.backoff import Backoff
 from livefuse.publish.rtmp_child import Task
-from livefuse.publish.rtmp_failure import explain_stall
+from livefuse.publish.rtmp_dial import TargetDialler
+from livefuse.publish.rtmp_failure import Failure, explain_stall
 from livefuse.publish.rtmp_session import Session
 from livefuse.publish.rtmp_state import TargetState
 from livefuse.redact import redact_url
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from livefuse.clock import Clock
-    from livefuse.config import RtmpConfig
+    from livefuse.config import AccessConfig, RtmpConfig
     from livefuse.packet import Packet, StreamsInfo
     from livefuse.publish.base import OutputStatus
 
@@ -47,9 +48,15 @@ class RtmpOutput:
     """
 
     def __init__(
-        self, url: str, config: RtmpConfig, clock: Clock, request_keyframe: Callable[[], None]
+        self,
+        url: str,
+        config: RtmpConfig,
+        clock: Clock,
+        request_keyframe: Callable[[], None],
+        access: AccessConfig | None = None,
     ) -> None:
         _check_url(url)
+        self._dialler = TargetDialler(access)
         self._config = config
         self._clock = clock
         self._request_keyframe = request_keyframe
@@ -105,10 +112,15 @@ class RtmpOutput:
         backoff = Backoff(self._config.backoff_min_ms, self._config.backoff_max_ms)
         state = self._state
         while not state.is_closing:
-            session = Session(state, task, self._config, self._clock)
-            session.run()
-            if session.has_held(_HELD_NS):
-                backoff.reset()
+            try:
+                dial = self._dialler.choose(task)
+            except PublishError as error:
+                state.note_lost(Failure("refused", error), 0)
+            else:
+                session = Session(state, dial, self._config, self._clock)
+                session.run()
+                if session.has_held(_HELD_NS):
+                    backoff.reset()
             self._pause(backoff.next_ms())
 
     def _pause(self, wait_ms: int) -> None:

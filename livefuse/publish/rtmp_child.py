@@ -48,7 +48,7 @@ _FLUSH_PACKETS: Final = 0x200
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What to do. `ca_file` is for rtmps.
+    """What to do. `ca_file` is for rtmps; `tcurl` what the server is told that it was asked by.
 
     A way on which nothing is acknowledged is given up a little after `stall_ms`.
     """
@@ -57,6 +57,7 @@ class Task(msgspec.Struct, frozen=True):
     streams: StreamsInfo
     ca_file: str = ""
     stall_ms: int = 0
+    tcurl: str = ""
 
 
 class _Connection:
@@ -102,6 +103,8 @@ def _build_tee_name(task: Task) -> str:
         options["tls_verify"] = "1"
         if task.ca_file:
             options["ca_file"] = _escape(_escape(task.ca_file, r"\':]"), r"\'|")
+    if task.tcurl:
+        options["rtmp_tcurl"] = _escape(_escape(task.tcurl, r"\':]"), r"\'|")
     listed = ":".join(f"{name}={value}" for name, value in options.items())
     return f"[{listed}]{_escape(task.url, chr(92) + chr(39) + '|')}"
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from livefuse.addresses import (
     Networks,
+    build_tcurl,
     check_host,
     is_public,
     parse_literal,
@@ -172,3 +173,8 @@ def test_a_url_is_pinned_to_what_was_judged():
     parts = split_url("rtsp://u:p@cam.example:8554/live?x=1")
     assert pin_url(parts, "198.41.0.4") == "rtsp://u:p@198.41.0.4:8554/live?x=1"
     assert pin_url(parts, "2606:4700::1") == "rtsp://u:p@[2606:4700::1]:8554/live?x=1"
+
+
+def test_an_rtmp_server_hears_the_name_it_was_asked_by():
+    assert build_tcurl("rtmp://u:p@cdn.example/live/key") == "rtmp://cdn.example:1935/live"
+    assert build_tcurl("rtmp://cdn.example:99/app/inst/key") == "rtmp://cdn.example:99/app/inst"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from livefuse.clock import SystemClock
-from livefuse.config import RecordConfig, RtmpConfig
+from livefuse.config import AccessConfig, RecordConfig, RtmpConfig
 from livefuse.errors import PublishConnectError, PublishError, PublishRejectedError
 from livefuse.packet import StreamsInfo
 from livefuse.publish.record import FileOutput
@@ -347,3 +347,21 @@ def test_a_child_does_not_outlive_a_killed_parent(server, tmp_path):
     wait_until(lambda: not server.is_publishing("orphan"), 5, "end of publishing")
     process.stdin.close()
     process.stdout.close()
+
+
+def test_a_target_of_another_ones_job_is_dialled_by_the_address_that_was_judged(server):
+    """The server still hears the name that it was asked by; one that may not be dialled is not."""
+    media = make_media(30)
+    url = server.url(SECRET).replace(HOST, "localhost")
+    access = AccessConfig(restrict="on", networks=("127.0.0.0/8", "::1"))
+    output = RtmpOutput(url, QUICK, SystemClock(), lambda: None, access)
+    output.open(media.streams)
+    output.wait_connected()
+    output.close(2)
+    refused = RtmpOutput(
+        url, QUICK, SystemClock(), lambda: None, AccessConfig(restrict="on", networks=("public",))
+    )
+    refused.open(media.streams)
+    with pytest.raises(PublishRejectedError, match="may dial"):
+        refused.wait_connected(2)
+    refused.close(2)
