@@ -38,6 +38,7 @@ from livefuse.safety.audit_records import (
     BROKEN,
     MENDED,
     NO_HASH,
+    RESUMED,
     AuditKey,
     AuditRecord,
     draft_record,
@@ -108,16 +109,20 @@ class AuditLog:
                 self._write(list(self._owed), is_last_word=True)
 
     def probe(self) -> bool:
-        """Say whether a record could be written now, having written what is owed."""
+        """Say whether a record could be written now, having written what is owed.
+
+        After a failure a record is written to find out: that there was one, is told by it.
+        """
         with self._lock:
             try:
-                if self._owed:
-                    self._write(list(self._owed), is_last_word=False)
                 self._check_room()
+                drafts = list(self._owed)
+                if self.is_full:
+                    drafts.append(self._note(RESUMED))
+                if drafts:
+                    self._write(drafts, is_last_word=False)
             except (AuditError, ConfigError, OSError):
                 self.is_full = True
-            else:
-                self.is_full = False
             return not self.is_full
 
     def _check_room(self) -> None:

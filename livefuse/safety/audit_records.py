@@ -26,6 +26,7 @@ NO_HASH: Final = "0" * 64
 MAX_LINE_BYTES: Final = 16_384
 BROKEN: Final = "audit.broken"
 MENDED: Final = "audit.mended"
+RESUMED: Final = "audit.resumed"
 
 _MAX_FACTS, _MAX_NAME, _MAX_WHO, _MAX_JOB = 24, 40, 100, 64
 # Longest text and list of facts: what does not fit into a line is cut further.
