@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -10,11 +11,16 @@ import cv2
 import numpy as np
 import pytest
 
-from livefuse.config import MarkConfig
+from livefuse.config import MarkConfig, SafetyConfig
 from livefuse.frame import create_frame
+from livefuse.mark_ids import number_job
+from livefuse.publish.c2pa_read import read_c2pa
 from livefuse.publish.mark import Label
 from livefuse.publish.sei import UUID
+from livefuse.safety.c2pa_chain import read_c2pa_root
+from livefuse.safety.mark_keys import load_mark_keys
 from tests.bench.full import make_face_clip
+from tests.marked import read_marks, read_metadata
 from tests.wire.servers import NginxRtmp, require
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]
@@ -63,9 +69,17 @@ def find_label(gray):
     return float(cv2.matchTemplate(corner, template, cv2.TM_CCOEFF_NORMED).max())
 
 
-def test_a_swap_is_labelled_and_each_keyframe_says_so(clip, tmp_path):
-    out = tmp_path / "out.mkv"
-    subprocess.run([*RUN, "--from", str(clip), "--to", str(out), *AVATAR], check=True, timeout=90)
+@pytest.fixture(scope="module")
+def swapped(clip, tmp_path_factory):
+    """A folder with out.mkv and out.mp4 of one job."""
+    folder = tmp_path_factory.mktemp("swapped")
+    targets = ["--to", str(folder / "out.mkv"), "--to", str(folder / "out.mp4")]
+    subprocess.run([*RUN, "--from", str(clip), *targets, *AVATAR], check=True, timeout=90)
+    return folder
+
+
+def test_a_swap_is_labelled_and_each_keyframe_says_so(swapped):
+    out = swapped / "out.mkv"
     frames = read_frames(out)
     assert len(frames) == 120
     assert min(find_label(gray) for _, _, gray in frames[::10]) > 0.7
@@ -73,6 +87,21 @@ def test_a_swap_is_labelled_and_each_keyframe_says_so(clip, tmp_path):
     assert keyframes
     assert all(keyframes)
     assert not any(record for is_key, record, _ in frames if not is_key)
+    marks = read_marks(out, [load_mark_keys(SafetyConfig()).public_key])
+    assert {mark.verdict for mark in marks} == {"valid"}
+    assert {mark.record.job for mark in marks if mark.record} == {number_job("main")}
+    assert json.loads(read_metadata(out)["aigc"])["Label"] == "1"
+
+
+def test_a_recording_is_signed_by_the_time_the_command_returns(swapped):
+    out = swapped / "out.mp4"
+    report = read_c2pa(out, read_c2pa_root(SafetyConfig()))
+    keys = load_mark_keys(SafetyConfig())
+    assert report.state == "trusted"
+    assert (report.install_id, report.job) == (keys.install_id, f"{number_job('main'):08x}")
+    assert {mark.verdict for mark in read_marks(out, [keys.public_key])} == {"valid"}
+    assert len(read_frames(out)) == 120
+    assert {path.name for path in swapped.iterdir()} == {"out.mkv", "out.mp4"}
 
 
 def test_a_server_hands_the_marks_on(clip, tmp_path):
