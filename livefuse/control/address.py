@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from livefuse.errors import ConfigError
-from livefuse.redact import redact_url
 
 _HINT: Final = "write http://HOST:PORT, https://HOST:PORT or http+unix://%2Fpath%2Fto%2Fsocket"
 _PORTS: Final = {"http": 80, "https": 443}
@@ -51,6 +50,6 @@ def parse_address(url: str) -> Address:
     if parts.scheme == "http+unix" and parts.netloc:
         return Address("http+unix", "localhost", 0, unquote(parts.netloc), base, keys[-1])
     if parts.scheme not in _PORTS or not parts.hostname:
-        raise ConfigError(f"{redact_url(url)[:200]!r} is no address of a daemon", hint=_HINT)
+        raise ConfigError("this is no address of a daemon", hint=_HINT)  # it may hold its key
     port = port or _PORTS[parts.scheme]
     return Address(parts.scheme, parts.hostname, port, "", base, keys[-1])

@@ -194,6 +194,14 @@ def test_the_catalogue_is_whole(api, client):
     assert told.parameters["properties"].keys() == wanted["parameters"]["properties"].keys()
 
 
+def test_operators_read_who_did_what(client, port):
+    client.DeleteJob(job_id=client.CreateJob(spec=BARE, start=True).id)
+    told = client.ListRecords(event="job.started", limit=1)
+    assert [record.event for record in told.records] == ["job.started"]
+    with Client(port, "key-of-a-streamer") as one:
+        assert one.fail("ListRecords")[0] is Code.PERMISSION_DENIED
+
+
 def test_watching_ends_with_the_job(client):
     name = client.CreateJob(spec=BARE, start=True).id
     kinds = []

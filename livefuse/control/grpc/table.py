@@ -63,6 +63,7 @@ CALLS: Final[tuple[Call, ...]] = (
     Call("JobService/GetSnapshot", "GET", f"{_JOB}/snapshot.jpg", kind="file"),
     Call("JobService/WriteRecording", "POST", f"{_JOB}/recording"),
     Call("JobService/GetCatalogue", "GET", "/v1/catalogue"),
+    Call("AuditService/ListRecords", "GET", "/v1/audit"),
 )
 
 # Addresses that are no calls, and why.
