@@ -34,6 +34,17 @@ if TYPE_CHECKING:
 
 _FORMATS: Final[tuple[StreamFormat, ...]] = ("flv", "ts")
 _CLOSE_S: Final = 5.0
+_prefix = ""
+
+
+def name_outputs(prefix: str) -> None:
+    """Let the ids of outputs in this process begin with `prefix`, before any are made.
+
+    A job that goes on in another process has others there: who knows the old ones does not take
+    away what happens to bear the same number now.
+    """
+    global _prefix  # noqa: PLW0603 - said once, at the start of a worker
+    _prefix = prefix
 
 
 @dataclass(slots=True, eq=False)
@@ -154,7 +165,7 @@ class FanOut:
                     f"the job sends to {redact_url(url)} already", hint="remove that output first"
                 )
             self._count += 1
-            target = _Target(str(self._count), url, output)
+            target = _Target(f"{_prefix}{self._count}", url, output)
             if isinstance(output, VirtualCameraOutput):
                 target.frames = output
             else:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 JSON_TYPES: Final = frozenset({"application/json", "application/merge-patch+json"})
+HELD_BODY: Final = web.RequestKey("held_body", bytes)
+"""On a request whose body somebody has read before its handler."""
 _MAX_JSON_BYTES: Final = 64 * 1024
 _BODY_S: Final = 10.0
 _SLOWEST_BYTES_PER_S: Final = 500_000
@@ -46,6 +48,10 @@ async def read_bytes(request: web.Request, types: frozenset[str], limit_bytes: i
     Raises:
         HTTPUnsupportedMediaType, HTTPRequestEntityTooLarge: as they say.
     """
+    coding = request.headers.get("Content-Encoding", "identity").strip().lower()
+    if coding not in ("", "identity"):
+        # Pictures and video are packed already, JSON is small: only bombs gain by it.
+        raise web.HTTPUnsupportedMediaType(text=f"send it as it is, not as {coding[:32]}")
     if request.can_read_body and request.content_type not in types:
         raise web.HTTPUnsupportedMediaType(text=f"send one of {', '.join(sorted(types))}")
     if (request.content_length or 0) > limit_bytes:
@@ -61,6 +67,8 @@ async def read_bytes(request: web.Request, types: frozenset[str], limit_bytes: i
 
 
 async def _collect(request: web.Request, limit_bytes: int) -> bytes:
+    if HELD_BODY in request:
+        return request[HELD_BODY]
     data = bytearray()
     async for chunk in request.content.iter_chunked(64 * 1024):
         data += chunk

@@ -13,7 +13,8 @@ from livefuse.control.api.page import show_file, show_page
 from livefuse.control.api.problems import explain_errors
 from livefuse.control.api.routes import ROUTES, Route, add_routes
 from livefuse.control.api.server import bind_listener
-from livefuse.control.daemon import changes, jobs, probes
+from livefuse.control.daemon import changes, events, jobs, probes
+from livefuse.control.daemon.again import once
 from livefuse.control.daemon.context import DAEMON, Daemon
 
 if TYPE_CHECKING:
@@ -27,17 +28,19 @@ if TYPE_CHECKING:
 _JOB: Final = "/v1/jobs/{id}"
 OWN: Final[dict[tuple[str, str], Handler]] = {
     ("GET", "/v1/jobs"): jobs.list_jobs,
-    ("POST", "/v1/jobs"): jobs.create_job,
+    ("POST", "/v1/jobs"): once(jobs.create_job),
     ("GET", _JOB): jobs.show_job,
     ("DELETE", _JOB): jobs.delete_job,
     ("PUT", f"{_JOB}/spec"): jobs.submit_job,
-    ("POST", f"{_JOB}/start"): jobs.start_job,
-    ("POST", f"{_JOB}/stop"): jobs.stop_job,
+    ("POST", f"{_JOB}/start"): once(jobs.start_job),
+    ("POST", f"{_JOB}/stop"): once(jobs.stop_job),
     ("GET", f"{_JOB}/status"): jobs.show_status,
+    ("GET", f"{_JOB}/events"): events.stream_events,
     ("PATCH", f"{_JOB}/token"): changes.change_token,
     ("PUT", f"{_JOB}/source-face"): changes.set_source_face,
-    ("POST", f"{_JOB}/outputs"): changes.add_output,
+    ("POST", f"{_JOB}/outputs"): once(changes.add_output),
     ("DELETE", f"{_JOB}/outputs/{{output}}"): changes.remove_output,
+    ("POST", f"{_JOB}/recording"): once(changes.pass_on),
     ("GET", "/metrics"): probes.show_metrics,
     ("GET", "/healthz"): probes.show_health,
     ("GET", "/readyz"): probes.show_readiness,

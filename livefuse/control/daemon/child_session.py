@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import sys
@@ -17,16 +18,21 @@ from aiohttp import web
 from livefuse.clock import SystemClock
 from livefuse.control.api.forwarded import Forwarded
 from livefuse.control.api.server import ApiServer, create_application
+from livefuse.control.daemon.checks import get_checked_job
+from livefuse.control.job_audit import JobAudit
 from livefuse.control.jobs import JobManager
+from livefuse.publish.fanout import name_outputs
 from livefuse.telemetry import set_up_logging
 from livefuse.workers.local import Worker
 from livefuse.workers.process import Beat, JobBeat, WorkerOrder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import BinaryIO
 
     from livefuse.control.api.figures import Figures
     from livefuse.control.managed import ManagedJob
+    from livefuse.spec import JobSpec
     from livefuse.telemetry import Statistics
 
 BEAT_S: Final = 0.5
@@ -37,10 +43,34 @@ _PRIVATE: Final = 0o600
 def run_worker(order: WorkerOrder, beats: BinaryIO) -> None:
     """Serve until the process is ended."""
     set_up_logging(order.config.log)
+    name_outputs(f"{order.epoch}-{order.number}-")
     # As for a run of one job (session.py).
     sys.setswitchinterval(0.0002)
     gc.freeze()
     uvloop.run(_serve(order, beats))
+
+
+class RunningAudit(JobAudit):
+    """What jobs go through while they run here; that they are made and go is the daemon's tale.
+
+    A job that is made only to see whether it could be has the name of the one that it is for.
+    """
+
+    def note_created(self, job_id: str, owner: str) -> None:
+        """Leave it to the daemon."""
+
+    def note_submitted(self, job_id: str, spec: JobSpec) -> None:
+        """Leave it to the daemon."""
+
+    def note_deleted(self, job_id: str) -> None:  # noqa: ARG002 - it looks at all
+        """Write what has ended; the rest is left to the daemon."""
+        self.watch.look()
+
+    @contextlib.contextmanager
+    def note_refusal(self, job_id: str, what: str) -> Iterator[None]:
+        """Log a refusal, as the job's that was meant."""
+        with super().note_refusal(get_checked_job(job_id), what):
+            yield
 
 
 class WorkerServer(ApiServer):
@@ -71,7 +101,9 @@ class WorkerServer(ApiServer):
 
 
 async def _serve(order: WorkerOrder, beats: BinaryIO) -> None:
-    manager = JobManager(Worker(order.config, SystemClock()))
+    worker = Worker(order.config, SystemClock())
+    manager = JobManager(worker)
+    manager.audit = RunningAudit(worker)
     server = WorkerServer(order, manager)
     await server.start()
     while True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from aiohttp import web
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from livefuse.config import Config
     from livefuse.control.daemon.answers import AnswerStore
+    from livefuse.control.daemon.audit import DaemonAudit
     from livefuse.control.daemon.book import JobBook
     from livefuse.control.daemon.lives import Life
     from livefuse.control.daemon.pool import WorkerPool
@@ -37,6 +38,9 @@ class Daemon:
     pool: WorkerPool
     supervisor: Supervisor
     group: asyncio.TaskGroup
+    audit: DaemonAudit
+    under_way: set[tuple[str, str]] = field(default_factory=set)
+    """Requests with an Idempotency-Key that are being done, by caller and key."""
 
     def find_owner(self, job_id: str) -> str | None:
         """Return the key that made the job, None when there is no such job."""

@@ -7,6 +7,7 @@ becomes of it; one that has gone takes the worker's end of it along.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
@@ -14,10 +15,13 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
+from livefuse.control.api.body import HELD_BODY
 from livefuse.control.api.caller import get_caller
 from livefuse.control.daemon.worker import explain_loss
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from livefuse.control.daemon.worker import WorkerHandle
 
 _BASE: Final = "http://localhost"
@@ -45,19 +49,34 @@ async def forward(
     Raises:
         WorkerLostError: it is gone before it has answered.
     """
+    async with ask(request, worker, body) as answer:
+        return await relay(request, answer)
+
+
+@contextlib.asynccontextmanager
+async def ask(
+    request: web.Request, worker: WorkerHandle, body: bytes | None = None
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """Give what `worker` answers to `request`, its body still to come.
+
+    Raises:
+        WorkerLostError: it is gone before it has answered.
+    """
     headers = _pick_headers(request) | worker.sign(get_caller(request))
+    body = request.get(HELD_BODY) if body is None else body
     data = body if body is not None else request.content if request.can_read_body else None
     if body is not None:
         headers.pop("Content-Length", None)
     try:
-        async with worker.session.request(
+        answer = await worker.session.request(
             request.method, _find_url(request), data=data, headers=headers, allow_redirects=False
-        ) as answer:
-            return await _relay(request, answer)
+        )
     except (aiohttp.ClientError, OSError, RuntimeError):
         if request.content.exception() is not None:
             raise web.HTTPBadRequest(text="the body does not come as its headers say") from None
         raise explain_loss() from None
+    async with answer:
+        yield answer
 
 
 def _find_url(request: web.Request) -> URL:
@@ -74,7 +93,12 @@ def _pick_headers(request: web.Request) -> dict[str, str]:
     return {name: value for name, value in request.headers.items() if name.lower() not in left_out}
 
 
-async def _relay(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+async def relay(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+    """Return `answer` as ours.
+
+    Raises:
+        WorkerLostError: its worker is gone before anything of it was passed on.
+    """
     headers = CIMultiDict(
         (name, value)
         for name, value in answer.headers.items()
@@ -84,7 +108,7 @@ async def _relay(request: web.Request, answer: aiohttp.ClientResponse) -> web.St
         headers["Content-Type"] = kind
     length = answer.content_length
     if answer.status in (204, 304) or (length is not None and length <= _WHOLE_BYTES):
-        return web.Response(status=answer.status, body=await answer.read(), headers=headers)
+        return web.Response(status=answer.status, body=await _read(answer), headers=headers)
     response = web.StreamResponse(status=answer.status, headers=headers)
     response.force_close()
     await response.prepare(request)
@@ -97,6 +121,13 @@ async def _relay(request: web.Request, answer: aiohttp.ClientResponse) -> web.St
         if request.transport is not None:
             request.transport.abort()
     return response
+
+
+async def _read(answer: aiohttp.ClientResponse) -> bytes:
+    try:
+        return await answer.read()
+    except (aiohttp.ClientError, OSError):
+        raise explain_loss() from None
 
 
 async def _pump(answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:

@@ -14,6 +14,8 @@ from livefuse.control.api.caller import get_caller, sees
 from livefuse.control.api.hiding import hide_statistics
 from livefuse.control.api.problems import NO_STORE
 from livefuse.control.api.views import JobList, JobView, NewJob, Spec
+from livefuse.control.daemon.again import AGAIN
+from livefuse.control.daemon.checks import name_check
 from livefuse.control.daemon.context import get_daemon
 from livefuse.control.daemon.life import ACTIVE, check_move
 from livefuse.control.daemon.views import create_view
@@ -22,10 +24,12 @@ from livefuse.telemetry import Statistics
 
 if TYPE_CHECKING:
     from livefuse.control.api.caller import Caller
+    from livefuse.control.daemon.again import Again
     from livefuse.control.daemon.context import Daemon
     from livefuse.control.daemon.records import JobRecord
 
 MAX_JOBS: Final = 1000
+_ID_BYTES: Final = 6
 _FIGURES_S: Final = 1.5
 
 
@@ -47,7 +51,7 @@ async def create_job(request: web.Request) -> web.Response:
     wish = await read_json(request, NewJob)
     if wish.start and wish.spec is None:
         raise ConfigError("a job without a spec cannot be started", hint="send a spec")
-    record = await daemon.complete(_create(daemon, caller, wish))
+    record = await daemon.complete(_create(daemon, caller, wish, request.get(AGAIN)))
     where = {"Location": f"/v1/jobs/{record.job_id}"}
     return answer(await _view(daemon, caller, record), 201, where)
 
@@ -71,9 +75,9 @@ async def submit_job(request: web.Request) -> web.Response:
 
 async def start_job(request: web.Request) -> web.Response:
     """Start a job; what becomes of it is in its state."""
-    daemon = get_daemon(request)
-    record = await daemon.complete(daemon.supervisor.start(request.match_info["id"]))
-    return answer(await _view(daemon, get_caller(request), record))
+    daemon, caller = get_daemon(request), get_caller(request)
+    record = await daemon.complete(_start(daemon, caller, request))
+    return answer(await _view(daemon, caller, record))
 
 
 async def stop_job(request: web.Request) -> web.Response:
@@ -104,32 +108,51 @@ async def show_status(request: web.Request) -> web.Response:
     return answer(hide_statistics(get_caller(request), figures))
 
 
-async def _create(daemon: Daemon, caller: Caller, wish: NewJob) -> JobRecord:
-    job_id = wish.id or secrets.token_hex(6)
-    if daemon.book.find(job_id) is not None:
-        raise JobError(f"there is a job {job_id!r} already", hint="choose another id")
-    if len(daemon.book.list_records()) >= MAX_JOBS:
-        raise JobCapacityError(f"{MAX_JOBS} jobs are here", hint="delete some first")
-    if daemon.supervisor.is_draining:
-        raise JobCapacityError("livefuse is ending", hint="start it again")
-    spec = None if wish.spec is None else await _check(daemon, caller, wish.spec)
-    record = await daemon.book.create(job_id, caller.key_id, caller.name, spec)
-    if not wish.start:
+async def _create(daemon: Daemon, caller: Caller, wish: NewJob, again: Again | None) -> JobRecord:
+    job_id = wish.id or (again.job_id if again else secrets.token_hex(_ID_BYTES))
+    record = daemon.book.find(job_id)
+    if record is not None:
+        is_same = again is not None and (again.is_repeated or not wish.id)
+        if not is_same or record.owner != caller.key_id:
+            raise JobError(f"there is a job {job_id!r} already", hint="choose another id")
+    else:
+        _check_room(daemon)
+        spec = None if wish.spec is None else await _check(daemon, caller, job_id, wish.spec)
+        await daemon.audit.note_created(job_id, caller.key_id, spec)
+        record = await daemon.book.create(job_id, caller.key_id, caller.name, spec)
+    if not wish.start or record.phase != "submitted":
         return record
     try:
-        return await daemon.supervisor.start(job_id)
+        return await daemon.supervisor.start(job_id, caller)
     except LivefuseError:
         await daemon.supervisor.delete(job_id)  # nothing is left of it
         raise
 
 
+def _check_room(daemon: Daemon) -> None:
+    if daemon.supervisor.is_draining:
+        raise JobCapacityError("livefuse is ending", hint="start it again")
+    if len(daemon.book.list_records()) >= MAX_JOBS:
+        raise JobCapacityError(f"{MAX_JOBS} jobs are here", hint="delete some first")
+
+
+async def _start(daemon: Daemon, caller: Caller, request: web.Request) -> JobRecord:
+    again, record = request.get(AGAIN), daemon.book.get(request.match_info["id"])
+    if again is not None and again.is_repeated and record.is_wanted and record.phase in ACTIVE:
+        return record
+    return await daemon.supervisor.start(record.job_id, caller)
+
+
 async def _submit(daemon: Daemon, caller: Caller, job_id: str, spec: Spec) -> JobRecord:
-    checked = await _check(daemon, caller, spec)
+    checked = await _check(daemon, caller, job_id, spec)
     async with daemon.supervisor.get_life(job_id).changing:
+        record = daemon.book.get(job_id)
+        check_move(job_id, record.phase, "submitted")
+        await daemon.audit.note_submitted(job_id, checked)
         return await daemon.book.set_spec(job_id, checked)
 
 
-async def _check(daemon: Daemon, caller: Caller, spec: Spec) -> Spec:
+async def _check(daemon: Daemon, caller: Caller, job_id: str, spec: Spec) -> Spec:
     """Return `spec` with all chosen that it leaves open, once a worker finds that it can be done.
 
     Workers know codecs, networks and faces; and what brings one down is not to harm the daemon.
@@ -138,7 +161,7 @@ async def _check(daemon: Daemon, caller: Caller, spec: Spec) -> Spec:
         LivefuseError: it cannot be.
     """
     worker = await daemon.pool.borrow()
-    name = f"check-{secrets.token_hex(6)}"
+    name = name_check(job_id)
     reply = await worker.ask("POST", "/v1/jobs", NewJob(id=name, spec=spec), caller=caller)
     await worker.ask("DELETE", f"/v1/jobs/{name}", caller=caller)
     view = msgspec.json.decode(reply.data, type=JobView).spec

@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
+    from livefuse.control.api.caller import Caller
     from livefuse.control.api.views import JobPhase
     from livefuse.control.daemon.worker import WorkerHandle
     from livefuse.telemetry import Statistics
@@ -40,6 +41,8 @@ class Life:
         self.generation = 0
         self.figures: Statistics | None = None
         self.outputs: dict[str, str] = {}
+        self.caller: Caller | None = None
+        """Who started it; None: it goes on by itself."""
         self.note = ""
         """What is to be known while it runs: that it goes on in another file."""
         self.reason = ""
@@ -60,11 +63,11 @@ class Life:
         self.is_over.clear()
         self._deaths.clear()
 
-    def take_worker(self, worker: WorkerHandle, targets: tuple[str, ...]) -> None:
-        """Run in `worker` from now on, which numbers outputs from 1 on."""
+    def take_worker(self, worker: WorkerHandle, outputs: dict[str, str]) -> None:
+        """Run in `worker` from now on."""
         self.worker = worker
         self.generation += 1
-        self.outputs = {str(number): url for number, url in enumerate(targets, 1)}
+        self.outputs = outputs
         self.has_worker.set()
 
     def leave_worker(self) -> None:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from livefuse.clock import SystemClock
+from livefuse.control.access import settle_access
 from livefuse.control.api.key import accept_key, is_loopback
 from livefuse.control.background import catch_signals
 from livefuse.control.console import complain, say
 from livefuse.control.daemon.answers import AnswerStore
 from livefuse.control.daemon.app import DaemonServer
+from livefuse.control.daemon.audit import DaemonAudit
 from livefuse.control.daemon.book import JobBook
 from livefuse.control.daemon.context import Daemon
 from livefuse.control.daemon.database import Database
@@ -45,6 +47,7 @@ def run_daemon(config: Config) -> None:
         LivefuseError: it cannot be used, or the address cannot be listened on.
     """
     set_up_logging(config.log)
+    config = settle_access(config, is_shared=True)
     with _open(config) as (folder, database):
         uvloop.run(_Serving(config, folder, database).run())
 
@@ -104,10 +107,11 @@ class _Serving:
         self._audit.owe("daemon.stopped", facts={"epoch": self._epoch})
 
     def _create(self, group: asyncio.TaskGroup) -> Daemon:
+        audit = DaemonAudit(self._audit)
         pool = WorkerPool(self._config, self._folder, self._epoch, group)
-        supervisor = Supervisor(self._config, self._book, pool, group)
+        supervisor = Supervisor(self._config, self._book, pool, group, audit)
         pool.on_change = supervisor.note_worker
-        return Daemon(self._config, self._book, self._answers, pool, supervisor, group)
+        return Daemon(self._config, self._book, self._answers, pool, supervisor, group, audit)
 
     def _choose_keys(self) -> tuple[FindCaller, str]:
         """Return who knows whose key it is, and the key that was made now, if one was."""

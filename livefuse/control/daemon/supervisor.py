@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from livefuse.control.api.caller import Caller
-from livefuse.control.api.views import NewJob
+from livefuse.control.api.views import NewJob, OutputList
 from livefuse.control.background import call_in_thread
 from livefuse.control.daemon.life import ACTIVE
 from livefuse.control.daemon.lives import Life
@@ -17,11 +19,13 @@ from livefuse.control.daemon.resume import go_on
 from livefuse.control.daemon.stint import Stint
 from livefuse.errors import DaemonError, JobCapacityError, JobError, LivefuseError
 from livefuse.redact import redact_text
+from livefuse.safety.actor import ITSELF
 from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
     from livefuse.config import Config
     from livefuse.control.api.views import JobPhase, Spec
+    from livefuse.control.daemon.audit import DaemonAudit
     from livefuse.control.daemon.book import JobBook
     from livefuse.control.daemon.lives import Asked
     from livefuse.control.daemon.pool import WorkerPool
@@ -38,13 +42,19 @@ class Supervisor:
     """On the loop. Its jobs run in `group`, whose end they may see."""
 
     def __init__(
-        self, config: Config, book: JobBook, pool: WorkerPool, group: asyncio.TaskGroup
+        self,
+        config: Config,
+        book: JobBook,
+        pool: WorkerPool,
+        group: asyncio.TaskGroup,
+        audit: DaemonAudit,
     ) -> None:
         self.book = book
         self.pool = pool
         self.is_draining = False
         self._config = config
         self._group = group
+        self._audit = audit
         self._lives: dict[str, Life] = {}
         self._log = get_logger("jobs")
 
@@ -69,8 +79,8 @@ class Supervisor:
 
     # What people ask for.
 
-    async def start(self, job_id: str) -> JobRecord:
-        """Want a job to run, and see a worker take it.
+    async def start(self, job_id: str, caller: Caller | None = None) -> JobRecord:
+        """Want a job to run, and see a worker take it, as `caller` (by default its owner) wants.
 
         Raises:
             JobNotFoundError, JobError: there is none, it has nothing to do, or it runs.
@@ -84,7 +94,7 @@ class Supervisor:
             if self.book.get(job_id).phase not in ACTIVE:
                 await life.is_over.wait()  # the last of its former life may be on its way
             record = await self.book.move(job_id, "loading", is_wanted=True)
-            taken = self._begin(life, resumes=False)
+            taken = self._begin(life, resumes=False, caller=caller)
         await taken
         return self.book.find(job_id) or record
 
@@ -116,6 +126,7 @@ class Supervisor:
         async with life.changing:
             await self.book.delete(job_id)
             self._lives.pop(job_id, None)
+        await self._audit.note_deleted(job_id)
 
     # The daemon's own life.
 
@@ -147,9 +158,12 @@ class Supervisor:
 
     # A job's supervision.
 
-    def _begin(self, life: Life, *, resumes: bool) -> asyncio.Future[None]:
+    def _begin(
+        self, life: Life, *, resumes: bool, caller: Caller | None = None
+    ) -> asyncio.Future[None]:
         """Supervise a job from now on; the future is done when a worker took it, or said no."""
         life.begin()
+        life.caller = caller
         taken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         taken.add_done_callback(lambda done: done.cancelled() or done.exception())
         life.task = self._group.create_task(self._supervise(life, taken, resumes=resumes))
@@ -206,8 +220,9 @@ class Supervisor:
                 record = self.book.get(job_id)
                 spec, life.note = await self._place(record, resumes=resumes)
                 wish = NewJob(id=job_id, spec=spec, start=True)
-                await worker.ask("POST", "/v1/jobs", wish, caller=name_owner(record))
-                life.take_worker(worker, spec.targets)
+                await worker.ask("POST", "/v1/jobs", wish, caller=name_owner(record, life.caller))
+                life.take_worker(worker, await _name_targets(worker, record))
+                self._log.info("job taken", job=job_id, worker=worker.number, pid=worker.pid)
         except BaseException:
             # How far it came with the job, nobody knows.
             self.pool.release(worker, job_id, is_clean=False)
@@ -235,11 +250,14 @@ class Supervisor:
                 f"it lost {deaths} workers within a minute, the last one so: {cause}",
                 hint="look at the log, then start it again",
             )
+        await self._audit.note_lost(life.job_id, cause)
         await self.book.follow(life.job_id, "loading", f"its worker was lost: {cause}")
         await self.book.count_restart(life.job_id)
+        life.caller = None
         await asyncio.sleep(_BACKOFF_S[min(deaths, len(_BACKOFF_S)) - 1])
 
     async def _fail(self, life: Life, taken: asyncio.Future[None], error: LivefuseError) -> None:
+        await self._audit.note_failed(life.job_id, str(error))
         await self.book.follow(life.job_id, "failed", redact_text(str(error)), is_wanted=False)
         if not taken.done():
             taken.set_exception(error)
@@ -252,6 +270,17 @@ class Supervisor:
         )
 
 
-def name_owner(record: JobRecord) -> Caller:
-    """Return for whom a worker runs a job: by the key that made it, with no bounds of its own."""
-    return Caller(record.owner, "operator", record.owner_name)
+def name_owner(record: JobRecord, caller: Caller | None) -> Caller:
+    """Return for whom a worker runs a job: as whose, with no bounds; and by whom it was started."""
+    return Caller(record.owner, "operator", caller.name if caller else ITSELF)
+
+
+async def _name_targets(worker: WorkerHandle, record: JobRecord) -> dict[str, str]:
+    """Return the targets of a job by the ids that its worker has given them, in their order."""
+    try:
+        reply = await worker.ask("GET", f"/v1/jobs/{record.job_id}/outputs")
+    except JobError:
+        return {}  # it is over already
+    outputs = msgspec.json.decode(reply.data, type=OutputList).outputs
+    targets = record.spec.targets if record.spec is not None else ()
+    return dict(zip((output.id for output in outputs), targets, strict=False))

@@ -1,0 +1,96 @@
+"""The events of a job: its worker's, one worker after the other, until the job is over."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from livefuse.control.api.caller import get_caller
+from livefuse.control.api.hiding import hide_statistics
+from livefuse.control.api.problems import NO_STORE
+from livefuse.control.daemon.context import get_daemon
+from livefuse.control.daemon.forward import ask, relay
+from livefuse.control.daemon.worker import WorkerLostError, explain_loss
+from livefuse.errors import JobError
+
+if TYPE_CHECKING:
+    from livefuse.control.daemon.lives import Life
+    from livefuse.control.daemon.worker import WorkerHandle
+
+_WRITE_TIMEOUT_S: Final = 10.0
+_WAIT_S: Final = 0.3
+_OK: Final = 200
+_END: Final = b"event: end\ndata: {}\n\n"
+_WAITING: Final = b": the job waits for a worker\n\n"
+
+
+async def stream_events(request: web.Request) -> web.StreamResponse:
+    """Send `status` events until the job ends, then `end`; `?hz=` asks for up to 5 a second."""
+    daemon = get_daemon(request)
+    daemon.book.get(request.match_info["id"])
+    life = daemon.supervisor.get_life(request.match_info["id"])
+    if life.is_over.is_set() and life.figures is None:
+        raise JobError(f"the job {life.job_id} has not been started", hint="start it first")
+    response = web.StreamResponse(headers={**NO_STORE, "Content-Type": "text/event-stream"})
+    response.force_close()
+    try:
+        return await _follow(request, response, life)
+    except (ConnectionError, TimeoutError):
+        return response  # whoever watched has gone
+
+
+async def _follow(
+    request: web.Request, response: web.StreamResponse, life: Life
+) -> web.StreamResponse:
+    """Watch one life of the job, whose workers may come and go."""
+    while not life.is_over.is_set():
+        worker = life.worker
+        answered = None if worker is None else await _pass_on(request, response, worker)
+        if answered is not None:
+            return answered
+        await _wait(request, response)
+    await response.prepare(request)
+    figures = hide_statistics(get_caller(request), life.figures)
+    if figures is not None:
+        await _write(response, b"event: status\ndata: " + msgspec.json.encode(figures) + b"\n\n")
+    await _write(response, _END)
+    return response
+
+
+async def _pass_on(
+    request: web.Request, response: web.StreamResponse, worker: WorkerHandle
+) -> web.StreamResponse | None:
+    """Return the answer that is whole, None when the worker was lost before its end."""
+    try:
+        async with ask(request, worker) as answer:
+            if answer.status != _OK:
+                return response if response.prepared else await relay(request, answer)
+            await response.prepare(request)
+            while chunk := await _read(answer):
+                await _write(response, chunk)
+    except WorkerLostError:
+        return None
+    return response
+
+
+async def _read(answer: aiohttp.ClientResponse) -> bytes:
+    try:
+        return await answer.content.readany()
+    except (aiohttp.ClientError, OSError):
+        raise explain_loss() from None
+
+
+async def _wait(request: web.Request, response: web.StreamResponse) -> None:
+    """Wait a moment, with a sign of life."""
+    await response.prepare(request)
+    await _write(response, _WAITING)
+    await asyncio.sleep(_WAIT_S)
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
+    async with asyncio.timeout(_WRITE_TIMEOUT_S):
+        await response.write(data)
