@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MIN_SCORE: Final = 0.7
 """Of a normed correlation coefficient: labels have 0.87 and more, other pictures up to 0.4."""
 _WORK_PX: Final = 360
+_MIN_LETTER_PX: Final = 5  # smaller ones can be read by nobody
 _SHARES: Final = tuple(0.03 * 1.07**i for i in range(31))
 """The letters' height against the picture's shorter side: 0.05 to 0.2 where it is whole."""
 _FINE: Final = tuple(1 + i / 100 for i in range(-3, 4))
@@ -65,6 +66,8 @@ def _search(
     best = LabelFound(-1.0, 0.0, is_mirrored=is_mirrored)
     for share in shares:
         factor = share / _TEMPLATE_SHARE * min(picture.shape) / min(_TEMPLATE)
+        if share * min(picture.shape) < _MIN_LETTER_PX:
+            continue
         label = cv2.resize(
             _draw_template(), None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA
         )
