@@ -28,8 +28,8 @@ def key(
     certificate (C2PA) is made when the first recording is signed.
     """
     # Loads what knows about certificates: not for every command.
-    from livefuse.safety.c2pa_chain import read_c2pa_root  # noqa: PLC0415
-    from livefuse.safety.mark_keys import load_mark_keys  # noqa: PLC0415
+    from livefuse.safety.c2pa_chain import read_c2pa_root  # noqa: PLC0415 - as said
+    from livefuse.safety.mark_keys import load_mark_keys  # noqa: PLC0415 - as said
 
     safety = load_config(config, tuple(settings or ())).safety
     if root:
