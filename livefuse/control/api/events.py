@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 MAX_HZ: Final = 5.0
 _DEFAULT_HZ: Final = 2.0
 _WRITE_TIMEOUT_S: Final = 10.0
-_MAX_WATCHERS: Final = 16
 
 
 async def stream_events(request: web.Request) -> web.StreamResponse:
@@ -30,8 +29,11 @@ async def stream_events(request: web.Request) -> web.StreamResponse:
     managed = api.get_managed(request)
     if managed.job is None:
         raise JobError(f"the job {managed.job_id} has not been started", hint="start it first")
-    if api.watchers >= _MAX_WATCHERS:
-        raise JobCapacityError(f"{_MAX_WATCHERS} pages are watching", hint="close one")
+    if api.watchers >= api.config.limits.event_streams:
+        raise JobCapacityError(
+            f"{api.watchers} pages are watching",
+            hint="close one, or raise limits.event_streams",
+        )
     response = web.StreamResponse(headers={**NO_STORE, "Content-Type": "text/event-stream"})
     response.force_close()
     api.watchers += 1

@@ -9,21 +9,22 @@ come from a foreign page either: its Origin, where a browser sends one, has to b
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import socket
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
-from yarl import URL
 
+from livefuse.addresses import parse_literal
+from livefuse.config import HttpConfig
 from livefuse.control.api.caller import CALLER, is_large_enough, may
+from livefuse.control.api.perimeter import Perimeter, read_host
 from livefuse.control.api.problems import create_problem
 from livefuse.control.api.routes import find_route
 from livefuse.errors import JobNotFoundError
 from livefuse.safety.actor import NOBODY, act_as
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from aiohttp.typedefs import Middleware
 
@@ -36,27 +37,14 @@ OPEN_PREFIX: Final = "/web/"
 _BEARER: Final = "bearer "
 _WRONG_KEY_S: Final = 0.2
 """Whoever tries keys waits; with the connections bounded, no more than some hundred a second."""
+_LOOK_S: Final = 1.0
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def is_own_host(header: str, names: frozenset[str]) -> bool:
     """Say whether a Host header names an IP address, this machine, or one of `names`."""
-    try:
-        host = URL(f"http://{header}").host
-    except ValueError:
-        return False
-    if not host:
-        return False
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return host.lower().rstrip(".") in names
-    return True
-
-
-def is_own_origin(origin: str, host: str) -> bool:
-    """Say whether an Origin header (empty: no browser) is the address that was asked."""
-    return not origin or origin.partition("://")[2].lower() == host.lower()
+    host = read_host(header)
+    return bool(host) and (host in names or parse_literal(host) is not None)
 
 
 def read_key(request: web.Request) -> str:
@@ -67,42 +55,53 @@ def read_key(request: web.Request) -> str:
     return request.query.get("key", "")
 
 
-def create_guard(bound_host: str, find_caller: FindCaller, find_owner: FindOwner) -> Middleware:
+def create_guard(
+    bound_host: str,
+    find_caller: FindCaller,
+    find_owner: FindOwner,
+    perimeter: Perimeter | None = None,
+) -> Middleware:
     """Return the middleware, which tells handlers who calls (`get_caller`).
 
     `find_caller` returns whose key it is, None when it is nobody's; `find_owner` the key that made
-    the job of an id, None when there is no such job. Both are called on the loop.
+    the job of an id, None when there is no such job. Both are called on the loop. `perimeter` knows
+    names, proxies and limits; without it those of `bound_host` and the defaults.
     """
-    names = frozenset({"localhost", bound_host.lower(), socket.gethostname().lower()})
+    door = perimeter or Perimeter(HttpConfig(host=bound_host))
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        refusal = _check_page(request, names)
-        if refusal is None and not _is_open(request):
-            given = read_key(request)
-            caller = find_caller(given)
-            if caller is None:
-                return await _refuse_key(given)
-            request[CALLER] = caller
-            refusal = _check_role(request, caller, find_owner)
+        refusal = _check_page(request, door) or door.check_address(request)
         if refusal is not None:
             return refusal
-        with act_as(request[CALLER].name if CALLER in request else NOBODY):
+        if _is_open(request):
+            with act_as(NOBODY):
+                return await handler(request)
+        given = read_key(request)
+        caller = find_caller(given)
+        if caller is None:
+            return await _refuse_key(request, given, door)
+        request[CALLER] = caller
+        refusal = door.check_key(caller) or _check_role(request, caller, find_owner)
+        if refusal is not None:
+            return refusal
+        is_valid = lambda: find_caller(given) is not None  # noqa: E731 - of this request
+        with act_as(caller.name), _watch_key(request, is_valid):
             return await handler(request)
 
     return guard
 
 
-def _check_page(request: web.Request, names: frozenset[str]) -> web.Response | None:
+def _check_page(request: web.Request, door: Perimeter) -> web.Response | None:
     """Refuse names and pages that are not ours. Nothing says CORS: no other page may look in."""
     host = request.headers.get("Host", "")
-    if not is_own_host(host, names):
+    if not is_own_host(host, door.names):
         return create_problem(403, "this name is not this server's", "use its address")
     asks_first = "Access-Control-Request-Method" in request.headers
     is_safe = request.method in _SAFE and not asks_first
-    if not is_safe and not is_own_origin(request.headers.get("Origin", ""), host):
+    if not is_safe and not door.is_own_origin(request.headers.get("Origin", ""), host):
         return create_problem(403, "this page is not this server's")
-    return None
+    return door.check_transport(request)
 
 
 def _check_role(request: web.Request, caller: Caller, find_owner: FindOwner) -> web.Response | None:
@@ -120,8 +119,30 @@ def _check_role(request: web.Request, caller: Caller, find_owner: FindOwner) -> 
     return None
 
 
-async def _refuse_key(given: str) -> web.Response:
+@contextlib.contextmanager
+def _watch_key(request: web.Request, is_valid: Callable[[], bool]) -> Iterator[None]:
+    """End an answer that takes long, a stream, when its key is revoked meanwhile."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        nonlocal timer
+        if is_valid():
+            timer = loop.call_later(_LOOK_S, look)
+        elif request.transport is not None:
+            request.transport.abort()
+
+    timer = loop.call_later(_LOOK_S, look)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+async def _refuse_key(request: web.Request, given: str, door: Perimeter) -> web.Response:
     if given:
+        refusal = door.check_wrong_key(request)
+        if refusal is not None:
+            return refusal
         await asyncio.sleep(_WRONG_KEY_S)
     return create_problem(
         401,

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from livefuse import __version__
+from livefuse.control.api.binding import prepare_binding
 from livefuse.control.api.body import answer
 from livefuse.control.api.context import API_KEY, Api
-from livefuse.control.api.doorway import Doorway, create_greeter
+from livefuse.control.api.doorway import SERVER_OPTIONS, Doorway, create_greeter
 from livefuse.control.api.guard import create_guard
 from livefuse.control.api.key import accept_key
 from livefuse.control.api.page import show_file, show_page
+from livefuse.control.api.perimeter import Perimeter
 from livefuse.control.api.problems import explain_errors
 from livefuse.control.api.routes import add_routes
 from livefuse.control.api.tracing import Tracing
@@ -26,11 +28,11 @@ from livefuse.metrics import create_metrics
 
 if TYPE_CHECKING:
     from livefuse.config import Config
+    from livefuse.control.api.binding import Certificate
     from livefuse.control.api.caller import FindCaller
     from livefuse.control.jobs import JobManager
 
 _PORTS_TRIED: Final = 20
-_LINGER_S: Final = 2.0  # a body that nobody wants is read on so long, for its sender to hear why
 # What is no HTTP gets its 400; a stack trace of it for each would let strangers fill the log.
 _SILENT: Final = logging.getLogger("livefuse.http")
 _SILENT.setLevel(logging.CRITICAL + 1)
@@ -56,14 +58,16 @@ class ApiServer:
         )
         self._api = Api(manager, config, metrics, Tracing(config.tracing, __version__))
         self._runner: web.AppRunner | None = None
-        self._doorway = Doorway()
+        self._doorway = Doorway(Perimeter(config.http, config.limits))
+        self._certificate: Certificate | None = None
         self.port = 0
 
     @property
     def base_url(self) -> str:
         """The address as this machine reaches it."""
         host = _EVERYWHERE.get(self._config.host, self._config.host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        scheme = "http" if self._certificate is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def get_url(self, path: str) -> str:
         """Return the whole address of `path`, with the key."""
@@ -73,21 +77,19 @@ class ApiServer:
         """Listen.
 
         Raises:
-            ConfigError: the address cannot be listened on.
+            ConfigError: the address cannot be listened on, or not like this (binding.py).
         """
+        self._certificate = prepare_binding(self._config)
         listener = bind_listener(self._config.host, self._config.port)
         self.port = listener.getsockname()[1]
         self._runner = web.AppRunner(
             create_application(self._api, self._config.host, self._find_caller, self._doorway),
-            access_log=None,
             logger=_SILENT,
-            lingering_time=_LINGER_S,
-            handler_cancellation=True,
-            shutdown_timeout=1.0,
+            **SERVER_OPTIONS,
         )
         await self._runner.setup()
         if self._runner.server is not None:
-            await self._doorway.open(self._runner.server, listener)
+            await self._doorway.open(self._runner.server, listener, self._certificate)
 
     async def close(self) -> None:
         """Send players away and stop listening."""
@@ -102,7 +104,7 @@ def create_application(
     api: Api, host: str, find_caller: FindCaller, doorway: Doorway
 ) -> web.Application:
     """Return the application with all routes, for `host` and known callers, behind `doorway`."""
-    guard = create_guard(host, find_caller, api.find_owner)
+    guard = create_guard(host, find_caller, api.find_owner, doorway.perimeter)
     app = web.Application(
         middlewares=[create_greeter(doorway), api.tracing.trace, explain_errors, guard]
     )

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
+from livefuse.control.api.binding import prepare_binding
 from livefuse.control.api.body import answer
-from livefuse.control.api.doorway import Doorway, create_greeter
+from livefuse.control.api.doorway import SERVER_OPTIONS, Doorway, create_greeter
 from livefuse.control.api.guard import create_guard
 from livefuse.control.api.page import show_file, show_page
+from livefuse.control.api.perimeter import Perimeter
 from livefuse.control.api.problems import explain_errors
 from livefuse.control.api.routes import ROUTES, Route, add_routes
 from livefuse.control.api.server import bind_listener
@@ -20,7 +22,8 @@ from livefuse.control.daemon.context import DAEMON, Daemon
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from livefuse.config import HttpConfig
+    from livefuse.config import HttpConfig, LimitsConfig
+    from livefuse.control.api.binding import Certificate
     from livefuse.control.api.caller import FindCaller
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -47,7 +50,6 @@ OWN: Final[dict[tuple[str, str], Handler]] = {
 }
 """What the daemon knows itself, or has to keep. All else of a job is passed on to its worker."""
 
-_LINGER_S: Final = 2.0
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
@@ -66,9 +68,16 @@ def _choose(route: Route) -> Handler:
 class DaemonServer:
     """Serves on the running loop."""
 
-    def __init__(self, daemon: Daemon, config: HttpConfig, find_caller: FindCaller) -> None:
+    def __init__(
+        self,
+        daemon: Daemon,
+        config: HttpConfig,
+        find_caller: FindCaller,
+        limits: LimitsConfig | None = None,
+    ) -> None:
         self._config = config
-        self._doorway = Doorway()
+        self._doorway = Doorway(Perimeter(config, limits))
+        self._certificate: Certificate | None = None
         self._app = create_application(daemon, config.host, find_caller, self._doorway)
         self._runner: web.AppRunner | None = None
         self.port = 0
@@ -77,26 +86,25 @@ class DaemonServer:
     def base_url(self) -> str:
         """The address as this machine reaches it."""
         host = _EVERYWHERE.get(self._config.host, self._config.host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        scheme = "http" if self._certificate is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     async def start(self) -> None:
         """Listen.
 
         Raises:
-            ConfigError: the address cannot be listened on.
+            ConfigError: the address cannot be listened on, or not like this (binding.py).
         """
+        self._certificate = prepare_binding(self._config)
         listener = bind_listener(self._config.host, self._config.port)
         self.port = listener.getsockname()[1]
         self._runner = web.AppRunner(
             self._app,
-            access_log=None,
-            lingering_time=_LINGER_S,
-            handler_cancellation=True,
-            shutdown_timeout=1.0,
+            **SERVER_OPTIONS,
         )
         await self._runner.setup()
         if self._runner.server is not None:
-            await self._doorway.open(self._runner.server, listener)
+            await self._doorway.open(self._runner.server, listener, self._certificate)
 
     async def close(self) -> None:
         """Send everybody away and stop listening."""
@@ -110,7 +118,7 @@ def create_application(
     daemon: Daemon, host: str, find_caller: FindCaller, doorway: Doorway
 ) -> web.Application:
     """Return the application, for `host` and known callers, behind `doorway`."""
-    guard = create_guard(host, find_caller, daemon.find_owner)
+    guard = create_guard(host, find_caller, daemon.find_owner, doorway.perimeter)
     app = web.Application(middlewares=[create_greeter(doorway), explain_errors, guard])
     app[DAEMON] = daemon
     app.router.add_get("/", show_page)

@@ -88,8 +88,9 @@ class _Serving:
         with catch_signals() as stop:
             async with asyncio.TaskGroup() as group:
                 daemon = self._create(group)
-                server = DaemonServer(daemon, self._config.http, find_caller)
+                server = DaemonServer(daemon, self._config.http, find_caller, self._config.limits)
                 stocking = group.create_task(daemon.pool.run())
+                measuring = group.create_task(daemon.supervisor.doorkeeper.run())
                 await daemon.supervisor.resume()
                 await server.start()
                 self._announce(server, key)
@@ -102,6 +103,7 @@ class _Serving:
                 await server.close()
                 await daemon.pool.close()
                 stocking.cancel()
+                measuring.cancel()
                 watching.cancel()
         self._book.close()
         self._audit.owe("daemon.stopped", facts={"epoch": self._epoch})

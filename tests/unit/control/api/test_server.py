@@ -16,7 +16,8 @@ import yarl
 
 from livefuse.clock import SystemClock
 from livefuse.config import Config, HttpConfig
-from livefuse.control.api.guard import is_own_host, is_own_origin
+from livefuse.control.api.guard import is_own_host
+from livefuse.control.api.perimeter import Perimeter
 from livefuse.control.api.server import ApiServer, bind_listener
 from livefuse.errors import ConfigError, JobNotFoundError
 from livefuse.telemetry import Telemetry
@@ -345,7 +346,7 @@ def test_only_our_own_names_are_answered(header, answered):
     ],
 )
 def test_only_our_own_page_may_change_things(origin, host, own):
-    assert is_own_origin(origin, host) is own
+    assert Perimeter().is_own_origin(origin, host) is own
 
 
 def test_a_foreign_name_is_refused_on_the_wire():
