@@ -33,9 +33,11 @@ class FaceDesk:
         audit: AuditLog | None = None,
     ) -> None:
         """Take the configuration; nothing is read or loaded yet."""
+        self.config = config
         self.clock = clock
+        self.sessions = sessions or SessionCache(config.models)
         self.audit = audit or open_audit(config, clock)
-        self.reader = FaceReader(config, sessions or SessionCache(config.models))
+        self.reader = FaceReader(config, self.sessions)
         self.store = FaceStore(
             config.safety,
             clock,
@@ -56,9 +58,7 @@ class FaceDesk:
         Raises:
             LivefuseError: as `FaceStore.enroll`; the picture does not show exactly one face.
         """
-        return self.store.enroll(
-            picture, consent, check=self.reader.check, name=name, terms=terms
-        )
+        return self.store.enroll(picture, consent, check=self.reader.check, name=name, terms=terms)
 
     def deny(self, picture: bytes, name: str) -> DeniedFace:
         """Refuse the one face of a picture's file from now on.
