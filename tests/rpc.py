@@ -32,8 +32,15 @@ __all__ = [
 class Client:
     """Calls `client.GetJob(job_id="x")` and the like; streams give their iterator."""
 
-    def __init__(self, port: int, key: str = KEY, **metadata: str) -> None:
-        self.channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+    def __init__(
+        self, port: int, key: str = KEY, *, credentials: Any = None, **metadata: str
+    ) -> None:
+        where = f"127.0.0.1:{port}"
+        self.channel = (
+            grpc.insecure_channel(where)
+            if credentials is None
+            else grpc.secure_channel(where, credentials)
+        )
         self._metadata = tuple({"authorization": f"Bearer {key}", **metadata}.items())
         self.trailing: dict[str, Any] = {}
 

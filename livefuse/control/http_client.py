@@ -17,7 +17,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from livefuse.errors import ConfigError, DaemonError, DaemonTimeoutError
+from livefuse.control.trust import Trust
+from livefuse.errors import DaemonError, DaemonTimeoutError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -50,15 +51,14 @@ class Answer(NamedTuple):
 class HttpClient:
     """Keeps up to `max_idle` connections to one server. Safe from any thread.
 
-    `certificate`: the one file that the server's certificate is, trusted whatever name it bears;
-    without it the system's (and SSL_CERT_FILE's) authorities are asked.
+    `certificate`: the file that the server's certificate is (trust.py).
     """
 
     def __init__(
         self, address: Address, *, certificate: Path | None = None, max_idle: int = 4
     ) -> None:
         self.address = address
-        self._context = _create_context(certificate) if address.scheme == "https" else None
+        self._trust = Trust(certificate) if address.scheme == "https" else None
         self._idle: deque[tuple[float, http.client.HTTPConnection]] = deque(maxlen=max_idle)
         self._lock = threading.Lock()
         self._is_closed = False
@@ -118,8 +118,9 @@ class HttpClient:
         where = self.address
         if where.socket:
             return _UnixConnection(where.socket)
-        if self._context is not None:
-            return http.client.HTTPSConnection(where.host, where.port, context=self._context)
+        if self._trust is not None:
+            context = self._trust.get_context()
+            return http.client.HTTPSConnection(where.host, where.port, context=context)
         return http.client.HTTPConnection(where.host, where.port)
 
 
@@ -275,20 +276,6 @@ class _UnixConnection(http.client.HTTPConnection):
             sock.close()
             raise
         self.sock = sock
-
-
-def _create_context(certificate: Path | None) -> ssl.SSLContext:
-    if certificate is None:
-        return ssl.create_default_context()
-    try:
-        context = ssl.create_default_context(cafile=certificate)
-    except (OSError, ssl.SSLError) as error:
-        reason = getattr(error, "strerror", None) or "it is no certificate"
-        raise ConfigError(f"{certificate} cannot be read ({reason})") from None
-    # This very certificate is the proof, not a name in it or who signed it.
-    context.check_hostname = False
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    return context
 
 
 def _is_spent(connection: http.client.HTTPConnection) -> bool:

@@ -11,10 +11,11 @@ import time
 
 import pytest
 
-from livefuse.config.grpc import GrpcConfig
+from livefuse.config import load_config
 from livefuse.control.grpc import start_grpc
 from livefuse.errors import ConfigError
 from tests.apis import KEY, RunningApi
+from tests.certificates import make_certificate
 from tests.contract.repo import ROOT
 from tests.faces import ASTRONAUT
 from tests.rpc import (
@@ -43,9 +44,13 @@ def api(tmp_path_factory):
         yield running
 
 
+def start(api, *settings):
+    return start_grpc(load_config(None, ("grpc.port=0", *settings)), api.server.base_url)
+
+
 @pytest.fixture(scope="module")
 def port(api):
-    server = start_grpc(GrpcConfig(port=0), api.server.base_url)
+    server = start(api)
     yield server.port
     server.close()
 
@@ -302,12 +307,12 @@ def test_churn_of_clients_leaves_no_threads(api, port, job):
             thread.join(30)
     wait_until(lambda: api.server._api.watchers == 0, 10, "nobody watches")
     mine = [t for t in threading.enumerate() if t.name == "livefuse-grpc"]
-    assert 0 < len(mine) <= GrpcConfig().max_workers
+    assert 0 < len(mine) <= load_config().grpc.max_workers
 
 
 def test_closing_sends_watchers_away_and_ends_all_threads(api, job):
     before = {t.ident for t in threading.enumerate()}
-    server = start_grpc(GrpcConfig(port=0), api.server.base_url)
+    server = start(api)
     with Client(server.port) as one:
         watch = one.WatchJob(job_id=job)
         next(watch)
@@ -322,7 +327,7 @@ def test_closing_sends_watchers_away_and_ends_all_threads(api, job):
 
 
 def test_without_the_api_behind_it_says_so(tmp_path):
-    server = start_grpc(GrpcConfig(port=0), str(tmp_path / "no.sock"))
+    server = start_grpc(load_config(None, ("grpc.port=0",)), str(tmp_path / "no.sock"))
     try:
         with Client(server.port) as one:
             code, text = one.fail("ListJobs")
@@ -333,13 +338,36 @@ def test_without_the_api_behind_it_says_so(tmp_path):
 
 
 def test_a_taken_port_gives_the_next_and_no_other_address_without_tls(api, port):
-    second = start_grpc(GrpcConfig(port=port), api.server.base_url)
+    second = start(api, f"grpc.port={port}")
     second.close()
     assert second.port != port
-    with pytest.raises(ConfigError, match="all to read"):
-        start_grpc(GrpcConfig(host="0.0.0.0"), api.server.base_url)
+    with pytest.raises(ConfigError, match="unencrypted"):
+        start(api, "grpc.host=0.0.0.0")
     with pytest.raises(ConfigError, match="cannot listen"):
-        start_grpc(GrpcConfig(host="192.0.2.1", port=0), api.server.base_url, (ASTRONAUT,) * 2)
+        start(api, "grpc.host=192.0.2.1", "http.allow_insecure=true")
+
+
+def test_tls_with_the_certificate_of_http_which_may_be_renewed(tmp_path):
+    own = make_certificate(tmp_path)
+    files = f"http.tls_cert={own[0]}", f"http.tls_key={own[1]}"
+    with RunningApi(tmp_path, *files) as secure:
+        assert secure.server.base_url.startswith("https://")
+        server = start(secure, *files)
+        for _ in range(2):
+            trusted = grpc.ssl_channel_credentials(own[0].read_bytes())
+            with Client(server.port, credentials=trusted) as one:
+                assert one.ListJobs() is not None
+            make_certificate(tmp_path)
+        with Client(server.port) as plain:
+            assert plain.fail("ListJobs", timeout=5)[0] is Code.UNAVAILABLE
+        server.close()
+
+
+def test_a_missing_package_is_named(api, monkeypatch):
+    monkeypatch.delitem(sys.modules, "livefuse.control.grpc.server")
+    monkeypatch.setitem(sys.modules, "grpc_reflection.v1alpha", None)
+    with pytest.raises(ConfigError, match=r"pip install 'livefuse\[grpc\]'"):
+        start(api)
 
 
 STRANGER = """

@@ -6,6 +6,7 @@
     shell      does a call by asking over HTTP      statuses   problems as statuses
     health     grpc.health.v1 by /readyz            limits     few streams of reflection at a time
     server     listens                              pool       threads that hold up no exit
+    tls        the certificate of the HTTP API
 
 The packages for it are an extra: nothing here but `start_grpc` may be imported without them.
 """
@@ -20,18 +21,18 @@ from livefuse.control.address import parse_address
 from livefuse.errors import ConfigError
 
 if TYPE_CHECKING:
-    from livefuse.config import GrpcConfig
-    from livefuse.control.grpc.server import GrpcServer, Tls
+    from livefuse.config import Config
+    from livefuse.control.grpc.server import GrpcServer
 
 
-def start_grpc(config: GrpcConfig, upstream: str, tls: Tls | None = None) -> GrpcServer:
+def start_grpc(config: Config, upstream: str) -> GrpcServer:
     """Serve gRPC for the HTTP API at `upstream`, a URL or the path of a unix socket.
 
-    `tls`: the certificate and key of the HTTP API, used here too. Takes a moment: not for a loop.
+    With the certificate of the HTTP API, where it has one. Takes a moment: not for a loop.
 
     Raises:
         ConfigError: a package is missing, the address cannot be listened on, or keys would go over
-            a network in the clear.
+            a network unencrypted.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log knows nothing of ours
     try:
@@ -43,6 +44,5 @@ def start_grpc(config: GrpcConfig, upstream: str, tls: Tls | None = None) -> Grp
             f"gRPC needs packages that are not installed ({error.name or error})",
             hint="run  pip install 'livefuse[grpc]'  or set grpc.enabled to false",
         ) from None
-    server.check_exposure(config, tls)
-    made: GrpcServer = server.GrpcServer(config, parse_address(upstream), tls)
+    made: GrpcServer = server.GrpcServer(config, parse_address(upstream))
     return made

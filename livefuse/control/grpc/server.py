@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import errno
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from livefuse.control.api.key import is_loopback
 from livefuse.control.grpc import health
 from livefuse.control.grpc.health import HealthServicer
 from livefuse.control.grpc.limits import StreamLimit
 from livefuse.control.grpc.pool import DaemonPool
 from livefuse.control.grpc.shell import Shell
 from livefuse.control.grpc.table import CALLS, PACKAGE
+from livefuse.control.grpc.tls import prepare_tls
 from livefuse.control.http_client import HttpClient
 from livefuse.errors import ConfigError
 from livefuse.safety.picture import MAX_PICTURE_BYTES
 
 if TYPE_CHECKING:
-    from livefuse.config import GrpcConfig
+    from livefuse.config import Config, GrpcConfig
     from livefuse.control.address import Address
+    from livefuse.control.grpc.tls import TlsFiles
 
 _PORTS_TRIED: Final = 20
 _WAITING: Final = 2  # so many calls wait for each that is done; more are refused
@@ -43,19 +43,18 @@ _OPTIONS: Final = (
     ("grpc.http2.max_ping_strikes", 2),
     ("grpc.max_connection_idle_ms", 300_000),
 )
-Tls = tuple[Path, Path]
-"""The files of the certificate and of its key."""
 
 
 class GrpcServer:
     """Listens from its making until `close`. Methods may be called from any thread but a loop's.
 
     Raises:
-        ConfigError: the address cannot be listened on, or a file of `tls` cannot be read.
+        ConfigError: the address or the certificate cannot be used.
     """
 
-    def __init__(self, config: GrpcConfig, upstream: Address, tls: Tls | None = None) -> None:
-        certificate = tls[0] if tls is not None else None
+    def __init__(self, tree: Config, upstream: Address) -> None:
+        config, tls = tree.grpc, prepare_tls(tree)
+        certificate = tls.certificate if tls is not None else None
         self._client = HttpClient(upstream, certificate=certificate, max_idle=config.max_workers)
         streams = config.max_workers // 2
         few = max(config.max_workers // 8, 1)
@@ -91,8 +90,8 @@ class GrpcServer:
         self._pool.shutdown(cancel_futures=True)
         self._client.close()
 
-    def _listen(self, config: GrpcConfig, tls: Tls | None) -> int:
-        credentials = _read_credentials(*tls) if tls is not None else None
+    def _listen(self, config: GrpcConfig, tls: TlsFiles | None) -> int:
+        credentials = tls.create_credentials() if tls is not None else None
         host = self._host
         for port in _list_ports(config.port):
             if port and not _is_free(config.host, port):
@@ -110,19 +109,6 @@ class GrpcServer:
         )
 
 
-def check_exposure(config: GrpcConfig, tls: Tls | None) -> None:
-    """Refuse to let keys go over a network as they are.
-
-    Raises:
-        ConfigError: other machines are to come in, and without TLS.
-    """
-    if tls is None and not is_loopback(config.host):
-        raise ConfigError(
-            f"grpc.host is {config.host}: keys would go over the network for all to read",
-            hint="set http.tls_cert and http.tls_key, or leave grpc.host at 127.0.0.1",
-        )
-
-
 def _list_ports(first: int) -> range:
     return range(first, min(first + _PORTS_TRIED, 65536)) if first else range(1)
 
@@ -135,13 +121,3 @@ def _is_free(host: str, port: int) -> bool:
     except OSError as error:
         return error.errno != errno.EADDRINUSE
     return True
-
-
-def _read_credentials(certificate: Path, key: Path) -> grpc.ServerCredentials:
-    try:
-        return grpc.ssl_server_credentials([(key.read_bytes(), certificate.read_bytes())])
-    except OSError as error:
-        raise ConfigError(
-            f"{error.filename} cannot be read ({error.strerror})",
-            hint="check http.tls_cert and http.tls_key",
-        ) from None

@@ -8,6 +8,7 @@ import socketserver
 import ssl
 import threading
 import time
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from livefuse.control.address import parse_address
 from livefuse.control.http_client import MAX_ANSWER_BYTES, Exchange, HttpClient, Query
 from livefuse.errors import ConfigError, DaemonError, DaemonTimeoutError
+from tests.certificates import make_certificate
 
 HELLO = Query("GET", "/hello")
 
@@ -196,7 +198,7 @@ def test_another_thread_ends_an_exchange_at_once(place):
 
 def test_an_end_that_comes_late_harms_nobody(place):
     url, kind = place
-    aborts = []
+    aborts: list[Any] = []
     with asking(url) as client:
         client.ask(HELLO, 5, aborts.append)
         aborts[0]()
@@ -226,55 +228,41 @@ def test_a_unix_socket(tmp_path):
         client.ask(HELLO, 5)
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory):
-    """Files of two certificates of nobody in particular, each with its key."""
-    import datetime
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    folder = tmp_path_factory.mktemp("tls")
-    now = datetime.datetime.now(datetime.UTC)
-    for name in ("own", "other"):
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "livefuse.test")])
-        made = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(subject)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
-            .not_valid_after(now + datetime.timedelta(days=1))
-            .sign(key, hashes.SHA256())
-        )
-        plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        (folder / f"{name}.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-        (folder / f"{name}.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, *plain))
-    return folder
-
-
-def test_tls_trusts_the_very_certificate_and_no_other(certificates):
+@contextlib.contextmanager
+def serving_tls(certificate, key):
     server = make_server()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificates / "own.crt", certificates / "own.key")
+    context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *_: None
     with serving(server):
-        url = f"https://127.0.0.1:{server.server_address[1]}"
-        with asking(url, certificate=certificates / "own.crt") as client:
+        yield f"https://127.0.0.1:{server.server_address[1]}", context
+
+
+def test_tls_trusts_the_very_certificate_and_no_other(tmp_path):
+    own, other = make_certificate(tmp_path), make_certificate(tmp_path, "other")
+    with serving_tls(*own) as (url, _):
+        with asking(url, certificate=own[0]) as client:
             assert client.ask(HELLO, 5).status == 200
-        for certificate in (certificates / "other.crt", None):
+        for certificate in (other[0], None):
             with (
                 asking(url, certificate=certificate) as client,
                 pytest.raises(DaemonError, match="not trusted"),
             ):
                 client.ask(HELLO, 5)
-    with pytest.raises(ConfigError, match="cannot be read"):
-        HttpClient(parse_address(url), certificate=certificates / "none.crt")
+    for path, words in ((tmp_path / "none", "No such file"), (own[1], "no certificate")):
+        with pytest.raises(ConfigError, match=words):
+            HttpClient(parse_address(url), certificate=path)
+
+
+def test_a_certificate_that_is_renewed_is_read_again(tmp_path):
+    own = make_certificate(tmp_path)
+    with serving_tls(*own) as (url, context), asking(url, certificate=own[0], max_idle=0) as client:
+        assert client.ask(HELLO, 5).status == 200
+        make_certificate(tmp_path)
+        assert client.ask(HELLO, 5).status == 200  # the server has the old one still
+        context.load_cert_chain(*own)
+        assert client.ask(HELLO, 5).status == 200
 
 
 @pytest.mark.parametrize(

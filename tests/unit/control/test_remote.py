@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import json
 import threading
+from typing import Any
 
 import pytest
 
@@ -44,8 +45,8 @@ class Daemon:
     """Answers from a script, one entry a request: (status, value[, type]); None hangs up."""
 
     def __init__(self):
-        self.seen = []
-        self.script = []
+        self.seen: list[Any] = []
+        self.script: list[Any] = []
         daemon = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -249,7 +250,14 @@ def statistics(state):
     numbers = dict.fromkeys(("seconds", "fps_in", "fps_out", "frames_in", "frames_out", "faces"), 0)
     times = {"p50_ms": 0, "p95_ms": 0, "p99_ms": 0, "count": 0}
     texts = {"job": "j", "state": state, "source": "x", "bottleneck": "", "new_one": 1}
-    empty = {"dropped": {}, "counts": {}, "steps": {}, "outputs": [], "notes": [], "media": {}}
+    empty: dict[str, Any] = {
+        "dropped": {},
+        "counts": {},
+        "steps": {},
+        "outputs": [],
+        "notes": [],
+        "media": {},
+    }
     return {**numbers, **texts, **empty, "latency": times, "latency_recent": times}
 
 

@@ -1,5 +1,7 @@
 """Statuses of HTTP as statuses of gRPC, and the words that come with them."""
 
+from typing import Any
+
 import pytest
 
 from livefuse.control.http_client import Answer
@@ -11,7 +13,7 @@ def tell(raised):
     """What a context is told when `raised` is raised in a call."""
     from livefuse.control.grpc.statuses import tell_refusals
 
-    told = {}
+    told: dict[str, Any] = {}
 
     class Context:
         def set_trailing_metadata(self, pairs):
@@ -20,8 +22,11 @@ def tell(raised):
         def abort(self, code, text):
             told.update(code=code, text=text)
 
-    with tell_refusals(Context(), "GetJob"):
+    def fail():
         raise raised
+
+    with tell_refusals(Context(), "GetJob"):
+        fail()
     return told
 
 
