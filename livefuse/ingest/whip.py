@@ -14,7 +14,8 @@ from livefuse.errors import IngestError, JobError, JobNotFoundError
 from livefuse.ingest.connection import Connection
 from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.whip_feed import WhipFeed
-from livefuse.rtc.sdp import check_publisher, raise_start_bitrate, read_offer
+from livefuse.rtc.answers import raise_start_bitrate
+from livefuse.rtc.sdp import check_publisher, read_offer
 from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:

@@ -214,17 +214,18 @@ class WhepOutput:
 
         viewer = _Viewer()
         peer = Peer(self._config, get_loop(), lambda ending: self._drop_viewer(viewer, ending))
-        answer = await peer.answer(offer, self._make_parts(viewer))
+        answer = await peer.answer(offer, self._make_parts(viewer, offer))
         viewer.session = Session(answer, peer, get_loop())
         with self._lock:
             self._viewers += (viewer,)
         return viewer.session
 
-    def _make_parts(self, viewer: _Viewer) -> dict[str, Part]:
+    def _make_parts(self, viewer: _Viewer, offer: Offer) -> dict[str, Part]:
         from livefuse.rtc import patches  # noqa: PLC0415 - as above
         from livefuse.rtc.peer import Part, list_codecs  # noqa: PLC0415 - as above
         from livefuse.rtc.sending import OutgoingTrack  # noqa: PLC0415 - as above
 
+        media = offer.find("video")
         video = OutgoingTrack("video", self._request_keyframe)
         audio = OutgoingTrack("audio", _do_nothing)
         viewer.tracks = {"video": video, "audio": audio}
@@ -235,6 +236,7 @@ class WhepOutput:
             patches.set_packer(sender)
             patches.stamp_reports(sender, track, self._to_ntp)
             if track is video:
+                patches.ask_for_no_delay(transceiver, media.extensions if media else {})
                 patches.hook_keyframes(sender, self._request_keyframe)
 
         profile = self._find_profile()

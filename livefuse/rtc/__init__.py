@@ -2,8 +2,8 @@
 
 The path of a packet through the files; ingest/whip.py and publish/whep.py stand at its two ends:
 
-    sdp.py              offers and answers as texts: what is asked, what we change; fragment.py:
-                        bodies of PATCH
+    sdp.py              offers as texts: what is asked; answers.py: what we change in answers;
+                        fragment.py: bodies of PATCH
     session.py          what HTTP holds of a peer: an id, an answer, patch, close; from any thread
     peer.py             one connection: offer -> answer, candidates, its end; restart.py: another
                         path for it while it goes on

@@ -13,6 +13,7 @@ and so tells when a work-around is no longer needed. All run on the peers' loop.
                            worked on for longer seems to be later than its sound
     hook_keyframes         a wish for a keyframe does not reach whoever encodes
     set_packer             coded packets are cut again for each viewer
+    ask_for_no_delay       viewers cannot be told how long to wait with a picture, so they wait
     limit_gathering        a name server or STUN server that is silent holds the answer for 5 s; the
                            loopback address is left out; no choice of addresses
     watch_datagrams        nobody sees a peer fall silent before 30 to 39 s; received datagrams
@@ -24,22 +25,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aiortc import codecs
-from aiortc.rtcrtpparameters import RTCRtcpFeedback, RTCRtpCodecParameters
+from aiortc.rtcrtpparameters import (
+    RTCRtcpFeedback,
+    RTCRtpCodecParameters,
+    RTCRtpHeaderExtensionParameters,
+)
 from aiortc.rtp import RtcpSrPacket
 
 from livefuse.rtc.bandwidth import LossBandwidth
 from livefuse.rtc.jitter import LossTracker
-from livefuse.rtc.standins import Buffer, Estimator, IdleQueue, Nacks, Packer, Tap
+from livefuse.rtc.standins import Buffer, Estimator, IdleQueue, Nacks, Packer, PlayoutMap, Tap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from aioice.ice import Connection
-    from aiortc import RTCRtpReceiver, RTCRtpSender
+    from aiortc import RTCRtpReceiver, RTCRtpSender, RTCRtpTransceiver
 
     from livefuse.rtc.standins import UnitSink
 
 MAX_DATAGRAMS: Final = 2048
+PLAYOUT_DELAY: Final = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
+_MAX_SHORT_NUMBER: Final = 14  # others need headers that are not negotiated
 _PROFILES: Final = ("4d001f", "64001f", "640c1f")
 _FIRST_FREE_PAYLOAD_TYPE: Final = 110
 _LOOPBACK: Final = "127.0.0.1"
@@ -139,6 +146,20 @@ def hook_keyframes(sender: RTCRtpSender, on_wish: Callable[[], None]) -> None:
 def set_packer(sender: RTCRtpSender) -> None:
     """Let the track of `sender` give `Payloads`."""
     _swap(sender, _SENDER, "encoder", Packer())
+
+
+def ask_for_no_delay(transceiver: RTCRtpTransceiver, extensions: Mapping[str, int]) -> None:
+    """Say with each packet that its picture is to be shown at once, where a viewer can be told.
+
+    `extensions` are the numbers that the viewer has offered. Without it browsers hold pictures back
+    to show them evenly, by what they have learned of the network.
+    """
+    number = extensions.get(PLAYOUT_DELAY, 0)
+    if not 0 < number <= _MAX_SHORT_NUMBER:
+        return
+    listed = transceiver._headerExtensions
+    listed.append(RTCRtpHeaderExtensionParameters(id=number, uri=PLAYOUT_DELAY))
+    _swap(transceiver.sender, _SENDER, "rtp_header_extensions_map", PlayoutMap(number))
 
 
 def limit_gathering(connection: Connection, addresses: Sequence[str], timeout_s: float) -> None:

@@ -24,6 +24,7 @@ from aiortc.sdp import candidate_from_sdp
 
 from livefuse.errors import ConfigError, LivefuseError, NotAcceptableError, RefusedError
 from livefuse.rtc import patches, sdp
+from livefuse.rtc.answers import announce_address
 from livefuse.rtc.fragment import Fragment, build_fragment
 from livefuse.rtc.restart import IceRestarts
 
@@ -157,7 +158,7 @@ class Peer:
 
     def _announce(self, text: str) -> str:
         address = self._config.announce_address
-        return sdp.announce_address(text, address) if address else text
+        return announce_address(text, address) if address else text
 
     async def _negotiate(self, offer: sdp.Offer, parts: dict[str, Part]) -> str:
         connection = self._connection

@@ -1,4 +1,4 @@
-"""Offers and answers as texts: what they ask for, and what we change. Pure.
+"""Offers as texts: what they ask for. Pure. What we change in answers: answers.py.
 
 Sources: RFC 8866 (SDP), RFC 8829 (JSEP), RFC 8839 (ICE in SDP), RFC 9725 (WHIP). aiortc parses what
 is left; here it is checked first, so that a person reads a sentence instead of an assertion.
@@ -17,6 +17,7 @@ VP8: Final = "VP8"
 OPUS: Final = "OPUS"
 CANDIDATE: Final = "a=candidate:"
 END: Final = "a=end-of-candidates"
+EXTENSION: Final = "a=extmap:"
 _SENDING: Final = frozenset({"sendonly", "sendrecv"})
 _RECEIVING: Final = frozenset({"recvonly", "sendrecv"})
 _DIRECTIONS: Final = _SENDING | _RECEIVING | {"inactive"}
@@ -32,12 +33,16 @@ class Codec(NamedTuple):
 
 
 class Media(NamedTuple):
-    """One section: `kind` is audio, video or application, `mid` its name in the bundle."""
+    """One section: `kind` is audio, video or application, `mid` its name in the bundle.
+
+    `extensions` are the numbers of RTP header extensions (RFC 8285) by their URI.
+    """
 
     kind: str
     mid: str
     direction: str
     codecs: tuple[Codec, ...]
+    extensions: dict[str, int]
 
     @property
     def is_sent(self) -> bool:
@@ -83,7 +88,7 @@ def read_offer(text: str) -> Offer:
     lines = split_lines(text)
     if not lines or lines[0] != "v=0":
         raise _malformed("it does not begin with v=0")
-    session, sections = _group(lines)
+    session, sections = group_sections(lines)
     if not sections:
         raise _malformed("it offers neither sound nor pictures")
     media = []
@@ -144,49 +149,6 @@ def is_decodable(codec: Codec) -> bool:
     return codec.name == VP8 or is_h264(codec)
 
 
-def raise_start_bitrate(answer: str, start_kbps: int, max_kbps: int) -> str:
-    """Return `answer` with a hint to Chromium at which rate to start sending pictures.
-
-    Without transport-wide feedback it begins at 300 kb/s and needs 20 s to get anywhere. Others
-    pass over the x-google parameters.
-    """
-    rates = (
-        f"x-google-min-bitrate={min(start_kbps, 300)};x-google-start-bitrate={start_kbps}"
-        f";x-google-max-bitrate={max(max_kbps, start_kbps)}"
-    )
-    lines = split_lines(answer)
-    _, sections = _group(lines)
-    wanted = {
-        codec.payload_type
-        for section in sections
-        if section[0].startswith("m=video")
-        for codec in _read_codecs(section)
-        if codec.name in (H264, VP8)
-    }
-    changed: list[str] = []
-    for line in lines:
-        number = _read_payload_type(line, "a=fmtp:")
-        if number in wanted:
-            wanted.discard(number)
-            line = f"{line};{rates}"  # noqa: PLW2901 - the line as it goes on
-        changed.append(line)
-    for number in sorted(wanted):  # VP8 has no parameters of its own
-        at = next(i for i, line in enumerate(changed) if line.startswith(f"a=rtpmap:{number} "))
-        changed.insert(at + 1, f"a=fmtp:{number} {rates}")
-    return "\r\n".join(changed) + "\r\n"
-
-
-def announce_address(answer: str, address: str) -> str:
-    """Return `answer` with `address` in its host candidates: how we are reached from outside."""
-    changed = []
-    for line in split_lines(answer):
-        words = line.split(" ")
-        if line.startswith(CANDIDATE) and words[6:8] == ["typ", "host"]:
-            words[4] = address
-        changed.append(" ".join(words))
-    return "\r\n".join(changed) + "\r\n"
-
-
 def read_username(text: str) -> str:
     """Return the first ICE user name fragment of a description, "" when it has none."""
     lines = split_lines(text)
@@ -205,17 +167,18 @@ def _read_media(session: list[str], section: list[str], index: int) -> Media:
         raise _malformed(f"its {kind} has no rtcp-mux")
     direction = next((x[2:] for x in section if x[2:] in _DIRECTIONS), "sendrecv")
     mid = next((x[6:] for x in section if x.startswith("a=mid:")), str(index))
-    return Media(kind, mid, direction, _read_codecs(section))
+    return Media(kind, mid, direction, read_codecs(section), _read_extensions(section))
 
 
-def _read_codecs(section: list[str]) -> tuple[Codec, ...]:
+def read_codecs(section: list[str]) -> tuple[Codec, ...]:
+    """Return the codecs of a section, in their order."""
     names: dict[int, str] = {}
     parameters: dict[int, dict[str, str]] = {}
     for line in section:
-        number = _read_payload_type(line, "a=rtpmap:")
+        number = read_payload_type(line, "a=rtpmap:")
         if number is not None:
             names[number] = line.partition(" ")[2].partition("/")[0].upper()
-        number = _read_payload_type(line, "a=fmtp:")
+        number = read_payload_type(line, "a=fmtp:")
         if number is not None:
             pairs = (part.strip().partition("=") for part in line.partition(" ")[2].split(";"))
             parameters[number] = {key: value for key, _, value in pairs if key}
@@ -225,7 +188,18 @@ def _read_codecs(section: list[str]) -> tuple[Codec, ...]:
     return tuple(Codec(n, name, parameters.get(n, {})) for n, name in names.items())
 
 
-def _read_payload_type(line: str, prefix: str) -> int | None:
+def _read_extensions(section: list[str]) -> dict[str, int]:
+    found = {}
+    for line in section:
+        number, _, rest = line.removeprefix(EXTENSION).partition(" ")  # 3/recvonly URI attributes
+        number = number.partition("/")[0]
+        if line.startswith(EXTENSION) and number.isdigit() and rest:
+            found[rest.partition(" ")[0]] = int(number)
+    return found
+
+
+def read_payload_type(line: str, prefix: str) -> int | None:
+    """Return the number behind `prefix`, None in other lines."""
     if not line.startswith(prefix):
         return None
     number = line[len(prefix) :].split(" ", 1)[0]
@@ -271,7 +245,8 @@ def split_lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
-def _group(lines: list[str]) -> tuple[list[str], list[list[str]]]:
+def group_sections(lines: list[str]) -> tuple[list[str], list[list[str]]]:
+    """Return the lines of the session, and those of each section."""
     session: list[str] = []
     sections: list[list[str]] = []
     for line in lines:

@@ -5,6 +5,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final, Protocol
 
+from aiortc.rtp import (
+    HeaderExtensions,
+    HeaderExtensionsMap,
+    pack_header_extensions,
+    unpack_header_extensions,
+)
+
 from livefuse.rtc.jitter import Piece, UnitBuffer
 
 if TYPE_CHECKING:
@@ -132,6 +139,23 @@ class IdleQueue:
     def get(self) -> None:
         """Wait for the end."""
         self._has_ended.wait()
+
+
+class PlayoutMap(HeaderExtensionsMap):
+    """Stands for what a sender writes its header extensions with; adds playout-delay: at once.
+
+    Twelve bits each for the least and the most delay, in 10 ms: both 0 here. A largest one above 0
+    would let Chromium keep a picture for another turn of its compositor (16.7 ms).
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._own = (number, bytes(3))
+
+    def set(self, values: HeaderExtensions) -> tuple[int, bytes]:
+        """Return the profile and the bytes of all extensions of a packet."""
+        others = unpack_header_extensions(*super().set(values))
+        return pack_header_extensions([*others, self._own])
 
 
 class Packer:

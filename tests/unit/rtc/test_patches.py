@@ -14,8 +14,15 @@ import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpSender, codecs
 from aiortc.jitterbuffer import JitterBuffer
 from aiortc.rate import RemoteBitrateEstimator
+from aiortc.rtcrtpparameters import RTCRtpHeaderExtensionParameters, RTCRtpSendParameters
 from aiortc.rtcrtpreceiver import NackGenerator, RemoteStreamTrack
-from aiortc.rtp import RtcpSenderInfo, RtcpSrPacket, RtpPacket
+from aiortc.rtp import (
+    HeaderExtensionsMap,
+    RtcpSenderInfo,
+    RtcpSrPacket,
+    RtpPacket,
+    unpack_header_extensions,
+)
 
 from livefuse.rtc import patches
 from livefuse.rtc.payload import Payloads
@@ -213,6 +220,34 @@ def test_a_sender_takes_payloads_as_they_are():
         return sender._RTCRtpSender__encoder.pack(Payloads([b"a"], 9, 9))
 
     assert run(work) == ([b"a"], 9)
+
+
+def test_viewers_cannot_be_told_how_long_to_wait_is_still_so():
+    known = [one.uri for kind in codecs.HEADER_EXTENSIONS.values() for one in kind]
+    assert patches.PLAYOUT_DELAY not in known
+    assert "playout" not in inspect.getsource(HeaderExtensionsMap)
+
+
+@pytest.mark.parametrize(("number", "is_told"), [(7, True), (15, False), (0, False), (None, False)])
+def test_a_picture_is_to_be_shown_at_once(number, is_told):
+    offered = {"urn:other": 3} | ({patches.PLAYOUT_DELAY: number} if number is not None else {})
+    mid = "urn:ietf:params:rtp-hdrext:sdes:mid"
+
+    async def work(connection):
+        transceiver = connection.addTransceiver("video", "sendonly")
+        transceiver._headerExtensions = [RTCRtpHeaderExtensionParameters(id=4, uri=mid)]
+        patches.ask_for_no_delay(transceiver, offered)
+        listed = transceiver._headerExtensions
+        extensions = transceiver.sender._RTCRtpSender__rtp_header_extensions_map
+        extensions.configure(RTCRtpSendParameters(headerExtensions=listed))
+        packet = make_packet(1)
+        packet.extensions.mid = "0"
+        data = packet.serialize(extensions)
+        return [one.uri for one in listed], unpack_header_extensions(0xBEDE, data[16:-5])
+
+    told = [(number, bytes(3))] if is_told else []
+    uris = [mid, patches.PLAYOUT_DELAY] if is_told else [mid]
+    assert run(work) == (uris, [(4, b"0"), *told])
 
 
 def test_loopback_is_left_out_and_a_silent_server_waited_for_is_still_so(monkeypatch):

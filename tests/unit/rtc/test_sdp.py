@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livefuse.errors import ConfigError, LivefuseError, NotAcceptableError, get_http_status
+from livefuse.rtc import answers, sdp
 from livefuse.rtc import fragment as ice
-from livefuse.rtc import sdp
 
 OFFERS = Path(__file__).with_name("offers")
 OBS = "obs_h264_opus_without_candidates"
@@ -40,6 +40,17 @@ def test_candidates_are_taken_out_of_the_offer():
     assert "a=candidate" not in offer.text
     assert "a=ice-ufrag:YdEs" in offer.text
     assert sdp.read_offer(load(VIEWER)).candidates[0].host.endswith(".local")
+
+
+def test_the_numbers_of_header_extensions_are_read():
+    text = load(VIEWER).replace(
+        "a=extmap:4", "a=extmap:x urn:a\r\na=extmap:5\r\na=extmap:6/sendonly urn:b c\r\na=extmap:4"
+    )
+    video = sdp.read_offer(text).find("video")
+    assert video is not None
+    sent = "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time"
+    own = {sent: 2, "urn:b": 6, "urn:ietf:params:rtp-hdrext:sdes:mid": 4}
+    assert video.extensions == own
 
 
 def test_a_viewer_is_no_publisher_and_the_other_way_round():
@@ -106,7 +117,7 @@ def test_a_damaged_offer_is_read_or_refused_never_worse(data):
 
 def test_the_answer_asks_browsers_to_start_faster():
     answer = load(OBS) + "m=video 9 X 97\r\na=rtpmap:97 VP8/90000\r\na=mid:2\r\n"
-    changed = sdp.raise_start_bitrate(answer, 2500, 6000).splitlines()
+    changed = answers.raise_start_bitrate(answer, 2500, 6000).splitlines()
     rates = "x-google-min-bitrate=300;x-google-start-bitrate=2500;x-google-max-bitrate=6000"
     h264 = next(line for line in changed if line.startswith("a=fmtp:96"))
     assert h264 == (
@@ -118,7 +129,7 @@ def test_the_answer_asks_browsers_to_start_faster():
 
 
 def test_an_address_from_outside_takes_the_place_of_our_own():
-    answer = sdp.announce_address(load(CHROMIUM), "203.0.113.9")
+    answer = answers.announce_address(load(CHROMIUM), "203.0.113.9")
     assert "a=candidate:3884411041 1 udp 2122260223 203.0.113.9 49203 typ host" in answer
     assert "c=IN IP4 192.0.2.17" in answer
 
