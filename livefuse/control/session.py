@@ -114,9 +114,7 @@ class _Session:
             from livefuse.control.grpc import start_grpc  # noqa: PLC0415 - rarely wanted
 
             upstream = self._server.base_url
-            self._grpc = await call_in_thread(
-                "grpc", lambda: start_grpc(self._config.grpc, upstream)
-            )
+            self._grpc = await call_in_thread("grpc", lambda: start_grpc(self._config, upstream))
 
     async def _close_servers(self) -> None:
         if self._grpc is not None:
