@@ -20,6 +20,8 @@ from livefuse.workers.local import Worker
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from livefuse.control.api.caller import FindCaller
+
 KEY = "a-key-of-twenty-letters"
 CALLERS = {
     KEY: LOCAL,
@@ -46,7 +48,7 @@ class Answer(NamedTuple):
 class RunningApi:
     """A server and its worker, on a loop in a thread of its own."""
 
-    def __init__(self, folder: Path, *settings: str) -> None:
+    def __init__(self, folder: Path, *settings: str, find_caller: FindCaller = CALLERS.get) -> None:
         self.folder = folder
         config = load_config(
             None,
@@ -58,7 +60,7 @@ class RunningApi:
             ),
         )
         self.manager = JobManager(Worker(config, SystemClock()))
-        self.server = ApiServer(config, self.manager, KEY, CALLERS.get)
+        self.server = ApiServer(config, self.manager, KEY, find_caller)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakSet
 
 from aiohttp import web
 
@@ -48,7 +47,8 @@ class Doorway:
     def __init__(self, perimeter: Perimeter | None = None, patience_s: float = PATIENCE_S) -> None:
         self.perimeter = perimeter or Perimeter()
         self._patience_s = patience_s
-        self._by_address: dict[str, WeakSet[RequestHandler]] = {}
+        self._links: dict[RequestHandler, str] = {}
+        """The connections that are counted by address, and from where each last asked."""
         self._certificate: Certificate | None = None
         self._server: web.Server | None = None
         self._silent: dict[RequestHandler, asyncio.TimerHandle] = {}
@@ -90,11 +90,9 @@ class Doorway:
         address = self.perimeter.find_address(request)
         if not most or self.perimeter.is_shared_address(address):
             return True
-        for other in [other for other, links in self._by_address.items() if not links]:
-            del self._by_address[other]
-        links = self._by_address.setdefault(address, WeakSet())
-        links.add(request.protocol)
-        return sum(link.transport is not None for link in links) <= most
+        self._links = {link: who for link, who in self._links.items() if link.transport is not None}
+        self._links[request.protocol] = address
+        return sum(who == address for who in self._links.values()) <= most
 
     def _accept(self) -> asyncio.BaseProtocol:
         if self._server is None:

@@ -123,6 +123,7 @@ def _check_role(request: web.Request, caller: Caller, find_owner: FindOwner) -> 
 def _watch_key(request: web.Request, is_valid: Callable[[], bool]) -> Iterator[None]:
     """End an answer that takes long, a stream, when its key is revoked meanwhile."""
     loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle | None = None
 
     def look() -> None:
         nonlocal timer
@@ -135,7 +136,8 @@ def _watch_key(request: web.Request, is_valid: Callable[[], bool]) -> Iterator[N
     try:
         yield
     finally:
-        timer.cancel()
+        if timer is not None:
+            timer.cancel()
 
 
 async def _refuse_key(request: web.Request, given: str, door: Perimeter) -> web.Response:
