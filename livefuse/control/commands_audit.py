@@ -74,11 +74,11 @@ def show(  # noqa: PLR0913 - one parameter per option of the command line
 ) -> None:
     """Print records, the newest last."""
     from livefuse.control.audit_query import parse_since  # noqa: PLC0415 - loads cryptography
-    from livefuse.safety.audit_check import read_audit  # noqa: PLC0415 - as above
+    from livefuse.safety.audit_read import AuditQuery, read_audit  # noqa: PLC0415 - as above
 
     place, _, now_epoch_s = _find(config, settings, folder)
     begin_s = parse_since(since, now_epoch_s) if since else 0.0
-    records = read_audit(place, job=job, since_epoch_s=begin_s, event=event, limit=number)
+    records = read_audit(place, AuditQuery(job=job, event=event, since_epoch_s=begin_s), number)
     for record in records:
         say(msgspec.json.encode(record).decode() if as_json else format_record(record))
     if not records and not as_json:

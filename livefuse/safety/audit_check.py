@@ -1,4 +1,4 @@
-"""The audit log read: is it whole, and what does it say? Also of a copy, and while it is written.
+"""Is the audit log whole? Also of a copy, and while it is written.
 
 What is found: a line that was edited, deleted, put elsewhere or added, an end that was cut off, a
 head that is not ours. What cannot be found: that the whole folder was put back to an earlier state;
@@ -7,21 +7,13 @@ whoever fears that keeps the newest number and hash, which `livefuse audit verif
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
-from datetime import UTC, datetime
-from typing import IO, TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from livefuse.errors import AuditError, ConfigError
-from livefuse.safety.audit_files import (
-    CURRENT,
-    MAX_READ_BYTES,
-    list_full_files,
-    lock_for_reading,
-)
-from livefuse.safety.audit_head import HeadFound, find_key, read_head
+from livefuse.safety.audit_head import find_key
+from livefuse.safety.audit_read import open_view
 from livefuse.safety.audit_records import (
     BROKEN,
     MENDED,
@@ -32,14 +24,13 @@ from livefuse.safety.audit_records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from livefuse.safety.audit_head import HeadFound
     from livefuse.safety.keys import KeyRing
 
 How = Literal["edited", "deleted", "re-ordered", "added", "cut off", "foreign head", "told"]
 MAX_FAULTS: Final = 50
-MAX_RECORDS: Final = 1000
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -69,13 +60,6 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
-class _View(NamedTuple):
-    """The log as it was at one moment: files that stay open, and how far each is read."""
-
-    files: list[tuple[str, IO[bytes], int]]
-    head: HeadFound
-
-
 def verify_audit(folder: Path, ring: KeyRing | None) -> AuditReport:
     """Check the log in `folder` whole; without `ring` its seals are not checked.
 
@@ -84,18 +68,17 @@ def verify_audit(folder: Path, ring: KeyRing | None) -> AuditReport:
     Raises:
         AuditError: it cannot be read.
     """
-    with contextlib.ExitStack() as stack:
-        view = _open_view(folder, ring, stack)
-        walk = _Walk()
-        for name, file, size in view.files:
+    with open_view(folder, ring) as view:
+        walk, names = _Walk(), view.names
+        for name in names:
             walk.enter(name)
-            for line in _read_lines(file, size):
+            for line in view.read_lines(name):
                 walk.check(line)
-        _check_ends(walk, view, ring)
+        _check_ends(walk, view.head, ring, is_empty=not names)
     return AuditReport(
         is_whole=not walk.faults,
         records=walk.records,
-        files=len(view.files),
+        files=len(names),
         first=walk.first,
         sequence=walk.sequence,
         hash=walk.hash,
@@ -103,71 +86,6 @@ def verify_audit(folder: Path, ring: KeyRing | None) -> AuditReport:
         faults=walk.faults,
         notes=walk.notes,
     )
-
-
-def read_audit(
-    folder: Path,
-    *,
-    job: str = "",
-    since_epoch_s: float = 0.0,
-    event: str = "",
-    limit: int = MAX_RECORDS,
-) -> list[AuditRecord]:
-    """Return the newest records that fit, the oldest first, at most `limit` and 1000.
-
-    `event` is a word like `job.started`, or what it begins with: `job`. Lines that cannot be read
-    are left out: `verify_audit` tells of them.
-
-    Raises:
-        AuditError: the log cannot be read.
-    """
-    limit = max(0, min(limit, MAX_RECORDS))
-    found: list[AuditRecord] = []
-    since = datetime.fromtimestamp(since_epoch_s, UTC)
-    with contextlib.ExitStack() as stack:
-        for _, file, size in reversed(_open_view(folder, None, stack).files):
-            if len(found) >= limit:
-                break
-            lines = (line.rstrip(b"\n") for line in _read_lines(file, size))
-            records = filter(None, map(parse_line, lines))
-            fitting = (r for r in records if _fits(r, job, since, event))
-            found = [*deque(fitting, maxlen=limit - len(found)), *found]
-    return found
-
-
-def _fits(record: AuditRecord, job: str, since: datetime, event: str) -> bool:
-    is_event = not event or record.event == event or record.event.startswith(f"{event}.")
-    is_job = not job or record.job == job
-    return is_event and is_job and datetime.fromisoformat(record.time) >= since
-
-
-def _open_view(folder: Path, ring: KeyRing | None, stack: contextlib.ExitStack) -> _View:
-    """Open what is there at one moment, between two records."""
-    try:
-        with lock_for_reading(folder):
-            head = read_head(folder, ring)
-            paths = [path for path in (*list_full_files(folder), folder / CURRENT) if path.exists()]
-            files: list[tuple[str, IO[bytes], int]] = []
-            for path in paths:
-                file = stack.enter_context(path.open("rb"))
-                files.append((path.name, file, path.stat().st_size))
-    except OSError as error:
-        raise AuditError(
-            f"the audit log {folder} cannot be read ({error.strerror or 'unusable'})",
-            hint="see who may read there",
-        ) from None
-    except ConfigError as error:
-        raise AuditError(error.message, hint=error.hint) from None
-    return _View(files, head)
-
-
-def _read_lines(file: IO[bytes], size: int) -> Iterator[bytes]:
-    """Give the lines of the first `size` bytes, with their ends; one without an end is torn."""
-    while (left := size - file.tell()) > 0:
-        line = file.readline(min(left, MAX_READ_BYTES))
-        if not line:
-            return
-        yield line
 
 
 class _Walk:
@@ -259,12 +177,12 @@ class _Walk:
             self.notes.append(f"record {record.sequence}: the end of the log was mended ({how})")
 
 
-def _check_ends(walk: _Walk, view: _View, ring: KeyRing | None) -> None:
+def _check_ends(walk: _Walk, found: HeadFound, ring: KeyRing | None, *, is_empty: bool) -> None:
     """Compare both ends with what the head says of them."""
     if walk.torn:
         walk.notes.append("the last line is torn; the next record will tell")
-    head, state = view.head
-    if not view.files and state == "missing":
+    head, state = found
+    if is_empty and state == "missing":
         walk.notes.append("nothing has been logged yet")
         return
     if head is None or state == "foreign":

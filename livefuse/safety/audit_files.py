@@ -30,8 +30,6 @@ RESERVE_BYTES: Final = 65_536
 _FULL_FILE: Final = re.compile(r"audit-(\d{12,})\.jsonl")
 _MODE: Final = 0o600
 _BLOCK_BYTES: Final = 65_536
-MAX_READ_BYTES: Final = _BLOCK_BYTES
-"""What is read of a line; those that are written are shorter."""
 _LOCK_S, _LOOK_S = 10.0, 0.004
 
 
@@ -115,10 +113,10 @@ def read_tail(path: Path) -> Tail:
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            end = _find_newline(file.fileno(), size) + 1
+            end = find_newline(file.fileno(), size) + 1
             if end == 0:
                 return Tail(None, 0, size)
-            begin = _find_newline(file.fileno(), end - 1) + 1
+            begin = find_newline(file.fileno(), end - 1) + 1
             # A line has a bound; what is longer was not written here, and is no record.
             length = min(end - 1 - begin, _BLOCK_BYTES)
             return Tail(os.pread(file.fileno(), length, begin), end, size - end)
@@ -126,7 +124,7 @@ def read_tail(path: Path) -> Tail:
         return Tail(None, 0, 0)
 
 
-def _find_newline(descriptor: int, end: int) -> int:
+def find_newline(descriptor: int, end: int) -> int:
     """Return the offset of the last newline before `end`, or -1."""
     while end > 0:
         begin = max(0, end - _BLOCK_BYTES)

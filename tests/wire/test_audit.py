@@ -10,7 +10,8 @@ import pytest
 from livefuse.clock import SystemClock
 from livefuse.control import job_watch
 from livefuse.safety import audit
-from livefuse.safety.audit_check import read_audit, verify_audit
+from livefuse.safety.audit_check import verify_audit
+from livefuse.safety.audit_read import AuditQuery, read_audit
 from livefuse.safety.keys import KeyRing
 from tests.apis import RunningApi
 from tests.contract.repo import ROOT
@@ -32,7 +33,7 @@ def api(tmp_path):
 
 
 def list_records(api, job="", event=""):
-    return read_audit(api.manager.worker.audit.folder, job=job, event=event)
+    return read_audit(api.manager.worker.audit.folder, AuditQuery(job=job, event=event))
 
 
 def list_events(api, job):

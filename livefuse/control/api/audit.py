@@ -11,7 +11,7 @@ from livefuse.control.api.body import answer
 from livefuse.control.api.context import get_api
 from livefuse.control.audit_query import find_audit, parse_since
 from livefuse.errors import ConfigError
-from livefuse.safety.audit_check import MAX_RECORDS, read_audit
+from livefuse.safety.audit_read import MAX_RECORDS, AuditQuery, read_audit
 from livefuse.safety.audit_records import AuditRecord
 
 if TYPE_CHECKING:
@@ -54,13 +54,9 @@ def collect_audit(config: Config, query: Mapping[str, str]) -> AuditList:
     since = query.get("since", "")
     begin_s = parse_since(since, clock.epoch_s()) if since else 0.0
     folder, _ = find_audit(config, clock)
-    records = read_audit(
-        folder,
-        job=query.get("job", "")[:_LONGEST],
-        since_epoch_s=begin_s,
-        event=query.get("event", "")[:_LONGEST],
-        limit=min(limit + 1, MAX_RECORDS),
-    )
+    job, event = query.get("job", "")[:_LONGEST], query.get("event", "")[:_LONGEST]
+    wanted = AuditQuery(job=job, event=event, since_epoch_s=begin_s)
+    records = read_audit(folder, wanted, limit + 1)
     kept = _keep_newest(records, limit)
     return AuditList(kept, is_cut=len(kept) < len(records))
 

@@ -16,7 +16,7 @@ from livefuse.control.job_watch import GRACE_NS, JobWatch, RoomWatch
 from livefuse.errors import AuditError, IngestConnectError
 from livefuse.health import Condition
 from livefuse.safety.audit import AuditLog
-from livefuse.safety.audit_check import read_audit
+from livefuse.safety.audit_read import AuditQuery, read_audit
 from livefuse.spec import JobSpec
 from livefuse.token import create_token, patch_token
 
@@ -95,7 +95,7 @@ def add(watch, name):
 
 
 def list_records(log):
-    return [(record.event, record.job) for record in read_audit(log.folder)]
+    return [(record.event, record.job) for record in read_audit(log.folder, AuditQuery())]
 
 
 def tell(watch, job, health, reason=""):
@@ -116,7 +116,10 @@ def test_each_change_of_state_is_one_record(watch, log):
         ("job.running", "a"),
         ("job.stopped", "a"),
     ]
-    degraded, stopped = read_audit(log.folder)[1], read_audit(log.folder)[3]
+    degraded, stopped = (
+        read_audit(log.folder, AuditQuery())[1],
+        read_audit(log.folder, AuditQuery())[3],
+    )
     assert degraded.facts == {"health": "DEGRADED_INPUT", "reason": "the input sends nothing"}
     assert degraded.who == "livefuse"
     assert stopped.facts == {"frames_out": 7}
@@ -128,7 +131,7 @@ def test_a_failure_says_why_and_no_secret(watch, log):
     job.error = IngestConnectError("cannot reach rtsp://u:p@h/cam")
     job.is_over.set()
     watch.close()
-    (record,) = read_audit(log.folder)
+    (record,) = read_audit(log.folder, AuditQuery())
     assert record.event == "job.failed"
     assert record.facts["error"] == "IngestConnectError"
     assert record.facts["reason"] == "cannot reach rtsp://***@h/cam"

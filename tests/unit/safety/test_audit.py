@@ -18,7 +18,8 @@ from livefuse.config import AuditConfig
 from livefuse.errors import AuditError, get_exit_code, get_http_status
 from livefuse.safety import audit, audit_files
 from livefuse.safety.audit import AuditLog
-from livefuse.safety.audit_check import read_audit, verify_audit
+from livefuse.safety.audit_check import verify_audit
+from livefuse.safety.audit_read import AuditQuery, read_audit
 from livefuse.safety.audit_records import MAX_LINE_BYTES, NO_HASH, parse_line
 from livefuse.safety.keys import KeyRing
 from tests.contract.repo import ROOT
@@ -128,7 +129,7 @@ class TestRotation:
         assert begins == [NO_HASH, *ends[:-1]]
         assert check(log).is_whole
         assert check(log).records == 12
-        assert [r.sequence for r in read_audit(log.folder, limit=7)] == list(range(6, 13))
+        assert [r.sequence for r in read_audit(log.folder, AuditQuery(), 7)] == list(range(6, 13))
 
     def test_the_oldest_go_when_only_so_many_are_kept(self, fill):
         log = fill(24, keep_files=2)
@@ -234,7 +235,7 @@ def test_two_processes_write_one_chain(tmp_path, log):
     assert report.is_whole
     assert report.sequence == report.records == 400
     for job in ("a", "b"):
-        numbers = [record.facts["number"] for record in read_audit(log.folder, job=job)]
+        numbers = [record.facts["number"] for record in read_audit(log.folder, AuditQuery(job=job))]
         assert numbers == list(range(200))
 
 
@@ -261,7 +262,9 @@ def test_kill_9_loses_nothing_that_was_answered(tmp_path, log):
         answered += [int(line) for line in writer.communicate()[0].split()]
         report = check(log)
         assert report.is_whole, report.faults
-        kept = [r.facts["number"] for r in read_audit(log.folder, job=f"round {round_}")]
+        kept = [
+            r.facts["number"] for r in read_audit(log.folder, AuditQuery(job=f"round {round_}"))
+        ]
         assert kept[: len(answered)] == answered
         assert len(kept) - len(answered) in (0, 1)
     log.append("daemon.started")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from livefuse.clock import NS_PER_S, ManualClock
 from livefuse.errors import AuditError
 from livefuse.safety.audit import AuditLog
-from livefuse.safety.audit_check import read_audit, verify_audit
+from livefuse.safety.audit_check import verify_audit
+from livefuse.safety.audit_read import AuditQuery, open_view, read_audit
 from livefuse.safety.audit_records import AuditKey, AuditRecord
 from livefuse.safety.keys import KeyRing
 
@@ -171,7 +172,7 @@ def test_nothing_yet(tmp_path):
     report = verify(tmp_path)
     assert report.is_whole
     assert report.notes == ["nothing has been logged yet"]
-    assert read_audit(tmp_path / "audit") == []
+    assert read_audit(tmp_path / "audit", AuditQuery()) == []
 
 
 def test_what_cannot_be_read_is_said(tmp_path):
@@ -233,8 +234,8 @@ def test_reading_by_job_time_and_event(tmp_path):
         clock.advance(10 * NS_PER_S)
     folder = tmp_path / "audit"
 
-    def list_numbers(**wanted):
-        return [record.sequence for record in read_audit(folder, **wanted)]
+    def list_numbers(limit=1000, **wanted):
+        return [record.sequence for record in read_audit(folder, AuditQuery(**wanted), limit)]
 
     assert list_numbers() == [1, 2, 3, 4, 5, 6]
     assert list_numbers(job="a") == [1, 2, 4, 5]
@@ -250,4 +251,24 @@ def test_reading_leaves_out_what_was_altered(folder):
     lines = get_lines(folder)
     lines[3] = lines[3].replace(b"cli", b"bob")
     put_lines(folder, lines)
-    assert [record.sequence for record in read_audit(folder / "audit")] == [1, 2, 3, 5, 6, 7, 8]
+    assert [record.sequence for record in read_audit(folder / "audit", AuditQuery())] == [
+        1,
+        2,
+        3,
+        5,
+        6,
+        7,
+        8,
+    ]
+
+
+@given(st.binary(max_size=200), st.integers(1, 40))
+def test_backwards_is_forwards_from_the_end(tmp_path_factory, data, block_bytes):
+    folder = tmp_path_factory.getbasetemp() / "backwards"
+    folder.mkdir(exist_ok=True)
+    data = data.replace(b"\x00", b"\n")
+    (folder / "audit.jsonl").write_bytes(data)
+    with open_view(folder, None) as view:
+        lines = list(view.read_backwards("audit.jsonl", block_bytes))
+        assert lines[::-1] == data.split(b"\n")[:-1]
+        assert b"".join(view.read_lines("audit.jsonl")) == data
