@@ -86,24 +86,21 @@ class LumaDetector:
 
     def find_in(self, folded: Iterable[tuple[float, NDArray[np.float32]]]) -> LumaFound | None:
         """Return what is found in tiles that were folded already, each with its scale."""
+        return self.search(folded)[0]
+
+    def search(
+        self, folded: Iterable[tuple[float, NDArray[np.float32]]]
+    ) -> tuple[LumaFound | None, float]:
+        """Return what is found, and the highest z of the reference, found or not."""
         candidates: list[_Candidate] = []
         for scale, tile in folded:
             for is_mirrored in (False, True):
                 spectrum = np.fft.fft2(tile[:, ::-1] if is_mirrored else tile)
                 candidates.append(self._match(spectrum, scale, is_mirrored=is_mirrored))
         best = sorted(candidates, key=lambda candidate: -candidate.z)[:_TRIED]
-        for candidate in best:
-            if candidate.z >= _MIN_Z and (found := self._read(candidate)) is not None:
-                return found
-        return None
-
-    def measure_z(self, folded: Iterable[tuple[float, NDArray[np.float32]]]) -> float:
-        """Return the highest reference z of tiles that were folded already."""
-        return max(
-            self._match(np.fft.fft2(side), scale, is_mirrored=False).z
-            for scale, tile in folded
-            for side in (tile, tile[:, ::-1])
-        )
+        tried = (self._read(candidate) for candidate in best if candidate.z >= _MIN_Z)
+        found = next((reading for reading in tried if reading is not None), None)
+        return found, best[0].z if best else 0.0
 
     def _match(self, spectrum: Spectrum, scale: float, *, is_mirrored: bool) -> _Candidate:
         """Look for the reference: symmetrical phase-only matched filter (Kalker et al. 1999)."""

@@ -1,0 +1,166 @@
+"""mark_*: the invisible mark is found after what platforms do, never where there is none, is not
+seen, and costs little.
+
+40 scenes (tests/mark_scenes.py), a number of its own each, marked frame by frame as a job does.
+What is looked at are windows of two seconds, searched blindly over all scales and both sides.
+Takes half an hour on one core, for mark_found and mark_false ten minutes each; with
+LIVEFUSE_MARK_SHARE=0.2 a fifth of the scenes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import zlib
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import cv2
+import numpy as np
+
+from livefuse.frame import create_frame
+from livefuse.publish.luma.detect import LumaDetector, fold_at_scales
+from livefuse.publish.luma.embed import LumaMark
+from tests.bench._answered import measure_in_turns, take_medians, take_quiet, tell
+from tests.bench.harness import Result, bench
+from tests.mark_chains import CHAINS, LIVE, get_luma, get_size, scale, send_through
+from tests.mark_scenes import SCENES, list_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_KEY = 0x5EED
+_OTHER_KEYS = (1,)
+_WINDOW = 60
+_STARTS = (0,)
+_UNMARKED_FRAMES = 96
+_SLIDE = 4
+_STATES = ("bare", "encoded", "small")
+_ROUNDS = 30
+_SIZES = {"720": (1280, 720), "1080": (1920, 1080), "portrait": (720, 1280), "360": (640, 360)}
+
+
+def _choose_scenes() -> list[str]:
+    """Return the names to be measured: all, or every so many."""
+    share = float(os.environ.get("LIVEFUSE_MARK_SHARE", "1"))
+    names = list(SCENES)
+    count = max(round(len(names) * share), 1)
+    return [names[i * len(names) // count] for i in range(count)]
+
+
+def _list_means(buffers: list[NDArray[np.uint8]], starts: Any) -> Iterator[NDArray[np.float32]]:
+    for start in starts:
+        window = buffers[start : start + _WINDOW]
+        total = np.zeros(get_luma(window[0]).shape, np.float32)
+        for buffer in window:
+            cv2.accumulate(get_luma(buffer), total)
+        yield np.asarray(total / len(window), np.float32)
+
+
+def _measure_psnr(change: NDArray[np.int16]) -> float:
+    power = float(np.mean(np.square(change, dtype=np.float32)))
+    return 20 * float(np.log10(255 / np.sqrt(power)))
+
+
+def _mark_scene(name: str, number: int) -> tuple[list[NDArray[np.uint8]], list[float]]:
+    """Return the marked pictures of a scene, and the PSNR of each."""
+    mark, psnr = LumaMark(_KEY, number), []
+    frames = list_frames(SCENES[name], _WINDOW + max(_STARTS))
+    for frame in frames:
+        before = frame.y.astype(np.int16)
+        mark.draw(frame)
+        psnr.append(_measure_psnr(frame.y - before))
+    return [frame.buffer for frame in frames], psnr
+
+
+@bench("mark_found", "mark_psnr_db")
+def measure_found(folder: Path) -> dict[str, Result]:
+    """The number is read in 2 s after each chain; the mark is below what can be seen."""
+    del folder
+    detector = LumaDetector(_KEY)
+    found: dict[str, list[bool]] = {chain: [] for chain in CHAINS}
+    lowest: dict[str, float] = {}
+    missed: list[str] = []
+    psnr: dict[str, float] = {}
+    names = _choose_scenes()
+    for name in names:
+        number = zlib.crc32(name.encode())
+        buffers, each = _mark_scene(name, number)
+        psnr[name] = min(each)
+        sent = send_through(buffers, 1000, LIVE)
+        for chain, change in CHAINS.items():
+            for mean in _list_means(change(sent), _STARTS):
+                seen = detector.find(mean)
+                is_right = seen is not None and seen.number == number
+                found[chain].append(is_right)
+                z = seen.z if seen is not None else 0.0
+                lowest[chain] = min(lowest.get(chain, 99.0), z)
+                missed += [] if is_right else [f"{name}/{chain}"]
+        print(f"  {name}: {psnr[name]:.1f} dB, lowest z {lowest}", file=sys.stderr, flush=True)
+    tries = [is_right for each in found.values() for is_right in each]
+    detail: dict[str, Any] = {"clips": len(names), "tries": len(tries)}
+    detail |= {f"{chain}": f"{sum(each)}/{len(each)}" for chain, each in found.items()}
+    detail |= {f"{chain}_z_min": round(z, 1) for chain, z in lowest.items()}
+    worst = min(psnr, key=lambda name: psnr[name])
+    best = max(psnr.values())
+    return {
+        "mark_found": Result(sum(tries) / len(tries), "share", ">= 0.99",
+                             detail | {"missed": ", ".join(missed)}),
+        "mark_psnr_db": Result(psnr[worst], "dB", ">= 42",
+                               {"worst": worst, "best": round(best, 1), "clips": len(psnr)}),
+    }  # fmt: skip
+
+
+def _halve(buffer: NDArray[np.uint8]) -> tuple[int, int]:
+    width, height = get_size(buffer)
+    return width // 2, height // 2
+
+
+@bench("mark_false")
+def measure_false(folder: Path) -> dict[str, Result]:
+    """Unmarked windows, as drawn, encoded, and made small then: any find is a false one."""
+    del folder
+    detectors = {key: LumaDetector(key) for key in _OTHER_KEYS}
+    false: list[str] = []
+    windows, highest = 0, 0.0
+    starts = range(0, _UNMARKED_FRAMES - _WINDOW, _SLIDE)
+    for name in _choose_scenes():
+        buffers = [frame.buffer for frame in list_frames(SCENES[name], _UNMARKED_FRAMES)]
+        for state in _STATES:
+            if state == "encoded":
+                buffers = send_through(buffers, 1000, LIVE)
+            elif state == "small":
+                buffers = [scale(buffer, _halve(buffer)) for buffer in buffers]
+            for mean in _list_means(buffers, starts):
+                windows += 1
+                folded = list(fold_at_scales(mean))
+                for key, detector in detectors.items():
+                    found, z = detector.search(folded)
+                    highest = max(highest, z)
+                    if found is not None:
+                        false.append(f"{name}/{state}/{key}")
+        print(f"  {name}: {windows} windows, {len(false)} finds", file=sys.stderr, flush=True)
+    detail = {
+        "windows": windows, "keys": len(detectors), "highest_z": round(highest, 2),
+        "where": ", ".join(false),
+    }  # fmt: skip
+    return {"mark_false": Result(float(len(false)), "finds", "<= 0", detail)}
+
+
+@bench("mark_ms")
+def measure_cost(folder: Path) -> dict[str, Result]:
+    """What a frame pays, by the CPU time of the thread; the first frame of a size pays more."""
+    del folder
+    works = {}
+    for name, size in _SIZES.items():
+        frame, mark = create_frame(*size), LumaMark(_KEY, 1)
+        noise = np.random.default_rng(1).integers(60, 180, frame.y.shape, np.uint8)
+        frame.y[:] = noise
+        mark.draw(frame)
+        works[name] = partial(mark.draw, frame)
+    took = measure_in_turns(works, _ROUNDS)
+    detail = tell(take_medians(took), "median_ms")
+    return {"mark_ms": Result(take_quiet(took["720"]), "ms", "<= 1.2", detail)}
