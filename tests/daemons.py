@@ -29,6 +29,7 @@ SMALL = (
     "rtmp.backoff_min_ms=100",
     "rtmp.backoff_max_ms=400",
     "daemon.warm_up=false",
+    "daemon.admission=false",
 )
 WORKER = "livefuse.control.daemon.child"
 MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -114,7 +115,7 @@ class RunningDaemon:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def ask(
+    def ask(  # noqa: PLR0913 - what a request has
         self,
         method: str,
         path: str,

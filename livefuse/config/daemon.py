@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -16,4 +16,9 @@ class DaemonConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     warm_up: bool = True
     silence_s: Annotated[float, msgspec.Meta(ge=1.0, le=60.0)] = 5.0
     max_deaths_per_min: Annotated[int, msgspec.Meta(ge=1, le=60)] = 5
+    admission: bool = True
+    cores_share: Annotated[float, msgspec.Meta(gt=0.0, le=8.0)] = 1.0
+    max_encodes: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    when_full: Literal["refuse", "queue"] = "refuse"
+    queue_places: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 32
     drain_s: Annotated[float, msgspec.Meta(ge=1.0, le=600.0)] = 10.0

@@ -3,6 +3,7 @@
     files, graphics    read: a dozen small files of the kernel's, NVIDIA's library. Thin
     reading            what was read, and what of it presses. Pure
     watch              both once a second, on a thread of its own
+    processes          what processes use, for whoever gives out work
 
 What a machine does not tell is None, and presses nobody: a container without sensors, a computer
 without a battery, no graphics card.

@@ -88,7 +88,7 @@ def test_the_container_is_not_root_and_copies_what_is_there() -> None:
 def test_the_container_starts_what_the_command_line_knows() -> None:
     texts = dict(read_instructions())
     words = re.findall(r'"([^"]*)"', texts["CMD"])
-    settings = [words[i + 1] for i, word in enumerate(words) if word == "--set"]
+    settings = tuple(words[i + 1] for i, word in enumerate(words) if word == "--set")
     assert words[0] == "serve"
     assert load_config(settings=settings).http.host == "0.0.0.0"
     health = re.findall(r'"([^"]*)"', texts["HEALTHCHECK"])

@@ -10,6 +10,7 @@ from livefuse.control.api import (
     audit,
     catalogue,
     events,
+    faces,
     jobs,
     outputs,
     probes,
@@ -21,6 +22,7 @@ from livefuse.control.api import (
     webrtc,
 )
 from livefuse.publish.base import OutputStatus
+from livefuse.safety.deny_shelf import DeniedFace
 from livefuse.telemetry import Statistics
 from livefuse.token import Token
 
@@ -58,7 +60,9 @@ _GONE: Final = (404,)
 _IDLE: Final = (404, 409)
 _FULL: Final = (404, 409, 503)
 _JUDGED: Final = (400, 403, 404, 406, 408, 409, 412, 413, 415, 422, 502, 503)
-_FACE: Final = ("application/json", *sorted(source.PICTURE_TYPES))
+_PICTURE: Final = tuple(sorted(source.PICTURE_TYPES))
+_FACE: Final = ("application/json", *_PICTURE)
+_FACE_ID: Final = "/v1/faces/{face}"
 _SDP, _FRAGMENT = webrtc.SDP, webrtc.FRAGMENT
 
 
@@ -83,7 +87,15 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(
         "PUT", f"{_JOB}/spec", "streamer", jobs.submit_job, views.JobView, 200, views.Spec, _JUDGED
     ),
-    Route("POST", f"{_JOB}/start", "streamer", jobs.start_job, views.JobView, fails=_JUDGED),
+    Route(
+        "POST",
+        f"{_JOB}/start",
+        "streamer",
+        jobs.start_job,
+        views.JobView,
+        fails=_JUDGED,
+        query=("queue",),
+    ),
     Route("POST", f"{_JOB}/stop", "streamer", jobs.stop_job, views.JobView, fails=_GONE),
     Route("GET", f"{_JOB}/status", "viewer", jobs.show_status, Statistics, fails=_FULL),
     Route(
@@ -146,6 +158,55 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     *_list_webrtc(f"{_JOB}/whip", "streamer"),
     *_list_webrtc(f"{_JOB}/whep", "viewer"),
+    Route("GET", "/v1/faces", "operator", faces.list_faces, faces.FaceList),
+    Route(
+        "POST",
+        "/v1/faces",
+        "operator",
+        faces.enroll_face,
+        faces.EnrolledFace,
+        201,
+        _PICTURE,
+        _JUDGED,
+        faces.ENROLL_QUERY,
+    ),
+    Route("GET", _FACE_ID, "operator", faces.show_face, faces.EnrolledFace, fails=_GONE),
+    Route(
+        "POST",
+        f"{_FACE_ID}/revoke",
+        "operator",
+        faces.revoke_face,
+        faces.EnrolledFace,
+        fails=_JUDGED,
+    ),
+    Route("DELETE", _FACE_ID, "operator", faces.remove_face, status=204, fails=_FULL),
+    Route(
+        "GET",
+        "/v1/denied-faces",
+        "operator",
+        faces.list_denied,
+        faces.DeniedList,
+        fails=(422,),
+    ),
+    Route(
+        "POST",
+        "/v1/denied-faces",
+        "operator",
+        faces.deny_face,
+        DeniedFace,
+        201,
+        _PICTURE,
+        _JUDGED,
+        ("name",),
+    ),
+    Route(
+        "DELETE",
+        "/v1/denied-faces/{face}",
+        "operator",
+        faces.undeny_face,
+        status=204,
+        fails=_JUDGED,
+    ),
     Route(
         "GET",
         "/v1/audit",

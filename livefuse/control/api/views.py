@@ -47,11 +47,15 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A job to be made: a draft; with `spec` submitted; with `start` started too."""
+    """A job to be made: a draft; with `spec` submitted; with `start` started too.
+
+    With `queue` it waits for its turn where a daemon has no room for it now.
+    """
 
     id: JobId | None = None
     spec: Spec | None = None
     start: bool = False
+    queue: bool = False
 
 
 class SpecView(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Whether this machine has room for one job more, by what those that run were measured to use. Pure.
+"""Whether there is room for one job more, by what those that run were measured to use. Pure.
 
 A job needs what jobs with its operations use here; before one has run, a figure that was measured
 elsewhere. Its own share counts for as long as it is too young to be measured. What works on files

@@ -45,6 +45,10 @@ class JobBook:
         """Write what waits to be written."""
         self._executor.shutdown()
 
+    def now_epoch_s(self) -> float:
+        """Return the time that records count in."""
+        return self._store.clock.epoch_s()
+
     def list_records(self) -> list[JobRecord]:
         """Return all jobs, the oldest first."""
         return list(self._records.values())

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MAX_JOBS: Final = 1000
 _ID_BYTES: Final = 6
 _FIGURES_S: Final = 1.5
+_YES: Final = frozenset({"1", "true", "yes"})
 
 
 async def list_jobs(request: web.Request) -> web.Response:
@@ -123,7 +124,8 @@ async def _create(daemon: Daemon, caller: Caller, wish: NewJob, again: Again | N
     if not wish.start or record.phase != "submitted":
         return record
     try:
-        return await daemon.supervisor.start(job_id, caller)
+        may_wait = _may_wait(daemon, is_wanted=wish.queue)
+        return await daemon.supervisor.start(job_id, caller, may_wait=may_wait)
     except LivefuseError:
         await daemon.supervisor.delete(job_id)  # nothing is left of it
         raise
@@ -140,7 +142,13 @@ async def _start(daemon: Daemon, caller: Caller, request: web.Request) -> JobRec
     again, record = request.get(AGAIN), daemon.book.get(request.match_info["id"])
     if again is not None and again.is_repeated and record.is_wanted and record.phase in ACTIVE:
         return record
-    return await daemon.supervisor.start(record.job_id, caller)
+    may_wait = _may_wait(daemon, is_wanted=request.query.get("queue", "") in _YES)
+    return await daemon.supervisor.start(record.job_id, caller, may_wait=may_wait)
+
+
+def _may_wait(daemon: Daemon, *, is_wanted: bool) -> bool:
+    """Say whether a job that finds no room waits for its turn."""
+    return is_wanted or daemon.config.daemon.when_full == "queue"
 
 
 async def _submit(daemon: Daemon, caller: Caller, job_id: str, spec: Spec) -> JobRecord:

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from livefuse.control.api.views import JobPhase, JobView
-from livefuse.errors import LivefuseError
+from livefuse.control.api.caller import Caller
+from livefuse.control.api.views import JobPhase, JobView, OutputList
+from livefuse.errors import JobError, LivefuseError
+from livefuse.safety.actor import ITSELF
 
 if TYPE_CHECKING:
     from livefuse.control.daemon.book import JobBook
     from livefuse.control.daemon.lives import Life
     from livefuse.control.daemon.pool import WorkerPool
+    from livefuse.control.daemon.records import JobRecord
     from livefuse.control.daemon.worker import WorkerHandle
     from livefuse.telemetry import Statistics
     from livefuse.workers.process import JobBeat
@@ -105,3 +108,19 @@ class Stint:
         except LivefuseError:
             return None
         return msgspec.json.decode(reply.data, type=JobView).statistics
+
+
+def name_owner(record: JobRecord, caller: Caller | None) -> Caller:
+    """Return for whom a worker runs a job: as whose, with no bounds; and by whom it was started."""
+    return Caller(record.owner, "operator", caller.name if caller else ITSELF)
+
+
+async def name_targets(worker: WorkerHandle, record: JobRecord) -> dict[str, str]:
+    """Return the targets of a job by the ids that its worker has given them, in their order."""
+    try:
+        reply = await worker.ask("GET", f"/v1/jobs/{record.job_id}/outputs")
+    except JobError:
+        return {}  # it is over already
+    outputs = msgspec.json.decode(reply.data, type=OutputList).outputs
+    targets = record.spec.targets if record.spec is not None else ()
+    return dict(zip((output.id for output in outputs), targets, strict=False))

@@ -40,7 +40,7 @@ class JobStore:
 
     def __init__(self, database: Database, clock: Clock, sealer: Sealer) -> None:
         self._db = database
-        self._clock = clock
+        self.clock = clock
         self._sealer = sealer
 
     def begin_epoch(self) -> int:
@@ -63,7 +63,7 @@ class JobStore:
         Raises:
             JobError: there is one of that name.
         """
-        now = self._clock.epoch_s()
+        now = self.clock.epoch_s()
         phase: JobPhase = "draft" if spec is None else "submitted"
         sealed = None if spec is None else self._seal(job_id, spec)
         with self._db.write() as db:
@@ -173,7 +173,7 @@ class JobStore:
     ) -> None:
         job = self.get_job(job_id)
         check_move(job_id, job.phase, phase)
-        now = self._clock.epoch_s()
+        now = self.clock.epoch_s()
         wanted = job.is_wanted if is_wanted is None else is_wanted
         _set(db, job_id, phase=phase, reason=reason, since=now, is_wanted=int(wanted))
         db.execute(

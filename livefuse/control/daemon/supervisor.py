@@ -8,22 +8,20 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from livefuse.control.api.caller import Caller
-from livefuse.control.api.views import NewJob, OutputList
+from livefuse.control.api.views import NewJob
 from livefuse.control.background import call_in_thread
-from livefuse.control.daemon.life import ACTIVE
+from livefuse.control.daemon.doorkeeper import Doorkeeper
+from livefuse.control.daemon.life import ACTIVE, check_move
 from livefuse.control.daemon.lives import Life
 from livefuse.control.daemon.resume import go_on
-from livefuse.control.daemon.stint import Stint
+from livefuse.control.daemon.stint import Stint, name_owner, name_targets
 from livefuse.errors import DaemonError, JobCapacityError, JobError, LivefuseError
 from livefuse.redact import redact_text
-from livefuse.safety.actor import ITSELF
 from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
     from livefuse.config import Config
+    from livefuse.control.api.caller import Caller
     from livefuse.control.api.views import JobPhase, Spec
     from livefuse.control.daemon.audit import DaemonAudit
     from livefuse.control.daemon.book import JobBook
@@ -51,6 +49,8 @@ class Supervisor:
     ) -> None:
         self.book = book
         self.pool = pool
+        self.doorkeeper = Doorkeeper(config.daemon, book, pool)
+        self.doorkeeper.admit = self.admit
         self.is_draining = False
         self._config = config
         self._group = group
@@ -79,24 +79,48 @@ class Supervisor:
 
     # What people ask for.
 
-    async def start(self, job_id: str, caller: Caller | None = None) -> JobRecord:
+    async def start(
+        self, job_id: str, caller: Caller | None = None, *, may_wait: bool = False
+    ) -> JobRecord:
         """Want a job to run, and see a worker take it, as `caller` (by default its owner) wants.
+
+        With `may_wait` it waits for its turn where there is no room now.
 
         Raises:
             JobNotFoundError, JobError: there is none, it has nothing to do, or it runs.
-            JobCapacityError: livefuse is ending, or no worker can be started.
+            JobCapacityError: livefuse is ending, there is no room, or no worker can be started.
             LivefuseError: it cannot be done, as its worker says.
         """
         life = self.get_life(job_id)
         async with life.changing:
             if self.is_draining:
                 raise JobCapacityError(_ENDING, hint="start it again")
-            if self.book.get(job_id).phase not in ACTIVE:
-                await life.is_over.wait()  # the last of its former life may be on its way
+            phase = self.book.get(job_id).phase
+            if phase in ACTIVE:  # from loading to loading is for workers alone
+                check_move(job_id, phase, "submitted")
+            await life.is_over.wait()  # the last of its former life may be on its way
+            before = self.book.get(job_id)
+            check_move(job_id, before.phase, "loading")
+            if shortage := self.doorkeeper.check_room(before, may_wait=may_wait):
+                return await self.book.move(job_id, "queued", shortage, is_wanted=True)
             record = await self.book.move(job_id, "loading", is_wanted=True)
             taken = self._begin(life, resumes=False, caller=caller)
         await taken
         return self.book.find(job_id) or record
+
+    async def admit(self, job_id: str) -> None:
+        """Start a job that has waited for its turn, if it still does.
+
+        Raises:
+            LivefuseError: it cannot be done, as its worker says.
+        """
+        life = self.get_life(job_id)
+        async with life.changing:
+            if self.is_draining or self.book.get(job_id).phase != "queued":
+                return
+            await self.book.move(job_id, "loading")
+            taken = self._begin(life, resumes=False)
+        await taken
 
     async def stop(self, job_id: str) -> JobRecord:
         """Want a job to run no more, and see it closed; one that does not run is as it is.
@@ -133,6 +157,8 @@ class Supervisor:
     async def resume(self) -> None:
         """Start what is wanted, and close the books on what an earlier daemon did not finish."""
         for record in self.book.list_records():
+            if record.is_wanted and record.phase == "queued":
+                continue  # its turn has not come
             if record.is_wanted:
                 if record.phase == "stopping":
                     await self.book.follow(record.job_id, "stopped")
@@ -221,7 +247,7 @@ class Supervisor:
                 spec, life.note = await self._place(record, resumes=resumes)
                 wish = NewJob(id=job_id, spec=spec, start=True)
                 await worker.ask("POST", "/v1/jobs", wish, caller=name_owner(record, life.caller))
-                life.take_worker(worker, await _name_targets(worker, record))
+                life.take_worker(worker, await name_targets(worker, record))
                 self._log.info("job taken", job=job_id, worker=worker.number, pid=worker.pid)
         except BaseException:
             # How far it came with the job, nobody knows.
@@ -268,19 +294,3 @@ class Supervisor:
         await self.book.follow(
             job_id, "stopped", reason, is_wanted=None if asked == "drain" else False
         )
-
-
-def name_owner(record: JobRecord, caller: Caller | None) -> Caller:
-    """Return for whom a worker runs a job: as whose, with no bounds; and by whom it was started."""
-    return Caller(record.owner, "operator", caller.name if caller else ITSELF)
-
-
-async def _name_targets(worker: WorkerHandle, record: JobRecord) -> dict[str, str]:
-    """Return the targets of a job by the ids that its worker has given them, in their order."""
-    try:
-        reply = await worker.ask("GET", f"/v1/jobs/{record.job_id}/outputs")
-    except JobError:
-        return {}  # it is over already
-    outputs = msgspec.json.decode(reply.data, type=OutputList).outputs
-    targets = record.spec.targets if record.spec is not None else ()
-    return dict(zip((output.id for output in outputs), targets, strict=False))
