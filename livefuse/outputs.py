@@ -37,5 +37,5 @@ def create_outputs(
         clock,
         request_keyframe,
         lossless=spec.choose_mode() == "every_frame",
-        signer=RecordingSigner(config.mark.c2pa, load_chain, telemetry.count),
+        signer=RecordingSigner(config.mark, load_chain, telemetry.count),
     )

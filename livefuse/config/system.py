@@ -40,6 +40,7 @@ class MarkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     height: Annotated[float, msgspec.Meta(ge=0.05, le=0.2)] = 0.05
     webrtc_sei: bool = True
     c2pa: Literal["auto", "off", "require"] = "auto"
+    c2pa_max_mb: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1024
 
 
 class TracingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -10,18 +10,24 @@ from livefuse.control.mark_report import (
     LumaLine,
     MarkReport,
     SeiLines,
+    Signature,
     count_verdicts,
     create_job,
     format_utc,
 )
+from livefuse.errors import LivefuseError
 from livefuse.ingest.material import Material
 from livefuse.mark_ids import number_job
+from livefuse.publish import find_file_path
+from livefuse.publish.c2pa_read import read_c2pa
 from livefuse.publish.label_search import LabelFound, find_label
 from livefuse.publish.luma.detect import LumaDetector
 from livefuse.publish.luma.reader import LumaReader
 from livefuse.publish.mark_windows import MeanPicture, MeanWindows
+from livefuse.publish.recording_signer import SUFFIX
 from livefuse.publish.sei import SeiMark, read_sei_marks
 from livefuse.redact import redact_url
+from livefuse.safety.c2pa_chain import read_c2pa_root
 from livefuse.safety.folder import find_safety_folder
 from livefuse.safety.mark_keys import MARK_KEY_FILE, REPLAY_KEYS, MarkKeys, load_mark_keys
 
@@ -111,7 +117,22 @@ class MarkReader:
             metadata={
                 name: text for name, text in metadata.items() if _is_mark(name.lower(), text)
             },
+            signature=self._read_signature(url),
             notes=self._notes,
+        )
+
+    def _read_signature(self, url: str) -> Signature | None:
+        """Return the signature of a file of a kind that recordings are signed in."""
+        path = find_file_path(url)
+        if path is None or path.suffix.lower() != SUFFIX:
+            return None
+        try:
+            found = read_c2pa(path, read_c2pa_root(self._config.safety))
+        except (LivefuseError, OSError) as error:
+            self._notes.append(f"signature of the file (C2PA): {error}")
+            return None
+        return Signature(
+            state=found.state, job=found.job, install=found.install_id, faults=list(found.faults)
         )
 
     def _list_luma(self) -> list[LumaLine]:

@@ -62,6 +62,20 @@ class LabelLine(msgspec.Struct, frozen=True, kw_only=True):
     is_mirrored: bool = False
 
 
+class Signature(msgspec.Struct, frozen=True, kw_only=True):
+    """The signature of a file (C2PA): its state as in publish/c2pa_read.py, and whose it is."""
+
+    state: str
+    job: str = ""
+    install: str = ""
+    faults: list[str] = []
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a livefuse signed the file as it is."""
+        return self.state in ("trusted", "valid") and bool(self.job)
+
+
 class MarkReport(msgspec.Struct, frozen=True, kw_only=True):
     """All that was found in the first `seconds` of `source` (no secret in it)."""
 
@@ -72,6 +86,8 @@ class MarkReport(msgspec.Struct, frozen=True, kw_only=True):
     sei: SeiLines = SeiLines()
     label: LabelLine = LabelLine()
     metadata: dict[str, str] = {}
+    signature: Signature | None = None
+    """None: it is nothing that could be signed, or that cannot be told here (`notes`)."""
     notes: list[str] = []
 
     @property
@@ -82,6 +98,7 @@ class MarkReport(msgspec.Struct, frozen=True, kw_only=True):
             "the record on keyframes": self.sei.is_found,
             "the visible label": self.label.windows > 0,
             "the container's metadata": bool(self.metadata),
+            "the file's signature": self.signature is not None and self.signature.is_ours,
         }
         return [name for name, is_found in found.items() if is_found]
 
@@ -106,6 +123,8 @@ def tell(report: MarkReport) -> Iterator[str]:
     yield _tell_sei(report.sei)
     yield _tell_label(report)
     yield _tell_metadata(report.metadata)
+    if report.signature is not None:
+        yield _tell_signature(report.signature)
     yield from report.notes
     names = report.survived
     yield f"survived: {', '.join(names)}" if names else "no mark was found"
@@ -163,6 +182,15 @@ def _tell_metadata(metadata: dict[str, str]) -> str:
         return "container metadata: says nothing of it"
     said = "; ".join(f"{name}: {text}" for name, text in sorted(metadata.items()))
     return f"container metadata: {said}"
+
+
+def _tell_signature(signature: Signature) -> str:
+    whose = f"of job {signature.job} by install {signature.install}" if signature.job else "foreign"
+    return "signature of the file (C2PA): " + {
+        "trusted": f"by this install and whole, {whose}",
+        "valid": f"whole, {whose}; by a root that is not this install's",
+        "invalid": f"the file was changed since ({', '.join(signature.faults) or 'damaged'})",
+    }.get(signature.state, "none")
 
 
 def count_verdicts(verdicts: list[str]) -> dict[str, int]:

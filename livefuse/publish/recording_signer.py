@@ -2,9 +2,10 @@
 
 The signature needs the whole file, so it comes at the end, by a child process (c2pa_child.py): it
 writes a signed copy and puts that in the recording's place. It needs the recording's size once more
-on the disk meanwhile, and some time: 100 MB take 3 s of a core, 3 kB are added. One at a time for
-the whole process, at low priority; nobody waits for it but who closes the output, and not for long.
-When it fails the recording stays as it was: whole, and with all other marks.
+on the disk meanwhile, as much again of memory (the library has all of it in hand: 400 MB take 420),
+and some time: 100 MB take 1 to 3 s of a core, 3 kB are added. One at a time for the whole process,
+at low priority, the first to go when memory runs out; nobody waits for it but who closes the
+output, and not for long. When it fails the recording stays as it was: whole, with all other marks.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import sys
 import threading
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 import livefuse
 from livefuse.errors import ConfigError, LivefuseError
+from livefuse.machine.processes import read_free_memory_bytes
 from livefuse.publish.c2pa_child import Task
 from livefuse.redact import redact_url
 from livefuse.telemetry import get_logger
@@ -30,9 +32,8 @@ from livefuse.telemetry import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from livefuse.config import MarkConfig
     from livefuse.publish.container_mark import ContainerMark
-
-Rule = Literal["auto", "off", "require"]
 
 SUFFIX: Final = ".mp4"
 SIGNED: Final = "recordings_signed"
@@ -40,6 +41,7 @@ UNSIGNED: Final = "recordings_unsigned"
 _MODULE: Final = "livefuse.publish.c2pa_child"
 _ROOT: Final = str(Path(__file__).resolve().parents[2])
 _LEAST_S: Final = 60
+_SPARE_BYTES: Final = 256 << 20
 _BYTES_PER_S: Final = 2 << 20  # of a slow disk
 _one_at_a_time: Final = threading.Lock()
 
@@ -48,18 +50,19 @@ class RecordingSigner:
     """Signs the recordings of one job. Safe from any thread.
 
     Args:
-        rule: "auto" signs where c2pa-python is installed; "require" refuses what it could not sign.
+        config: `c2pa` says whether, `c2pa_max_mb` up to which size.
         load_chain: returns certificate chain and key as PEM; called when a recording is closed.
         count: is told `recordings_signed` or `recordings_unsigned`.
     """
 
     def __init__(
         self,
-        rule: Rule,
+        config: MarkConfig,
         load_chain: Callable[[], tuple[str, str]],
         count: Callable[[str], None],
     ) -> None:
-        self.rule = rule
+        self._rule = config.c2pa
+        self._max_mb = config.c2pa_max_mb
         self._load_chain = load_chain
         self._count = count
         self._log = get_logger("publish")
@@ -70,7 +73,7 @@ class RecordingSigner:
         Raises:
             ConfigError: it is not MP4, or c2pa-python is not there.
         """
-        if self.rule != "require":
+        if self._rule != "require":
             return
         if path.suffix.lower() != SUFFIX:
             raise ConfigError(
@@ -85,7 +88,7 @@ class RecordingSigner:
 
     def will_sign(self, path: Path) -> bool:
         """Say whether a recording of this name is signed when it is closed."""
-        return self.rule != "off" and path.suffix.lower() == SUFFIX and is_installed()
+        return self._rule != "off" and path.suffix.lower() == SUFFIX and is_installed()
 
     def start(
         self, path: Path, mark: ContainerMark, tell: Callable[[str], None]
@@ -107,8 +110,10 @@ class RecordingSigner:
     def _sign(self, path: Path, mark: ContainerMark) -> str:
         """Return "" once it is signed, else why not."""
         try:
+            size = path.stat().st_size
+            if reason := self._find_obstacle(size):
+                return reason
             chain, key = self._load_chain()
-            limit_s = _LEAST_S + path.stat().st_size // _BYTES_PER_S
             task = Task(
                 path=str(path),
                 copy=str(path.with_name(f".{path.stem}.{secrets.token_hex(4)}{SUFFIX}")),
@@ -117,7 +122,7 @@ class RecordingSigner:
                 job=f"{mark.job:08x}",
                 install_id=mark.install_id,
                 version=livefuse.__version__,
-                limit_s=limit_s,
+                limit_s=_LEAST_S + size // _BYTES_PER_S,
             )
         except LivefuseError as error:
             return str(error)
@@ -125,6 +130,15 @@ class RecordingSigner:
             return error.strerror or "it cannot be read"
         with _one_at_a_time:
             return _run_child(task)
+
+    def _find_obstacle(self, size: int) -> str:
+        """Return what speaks against signing so much, "" when nothing does."""
+        if size > self._max_mb << 20:
+            return f"it has {size >> 20} MB, more than the {self._max_mb} MB of mark.c2pa_max_mb"
+        free = read_free_memory_bytes()
+        if free is not None and free < size + _SPARE_BYTES:
+            return f"it needs {size >> 20} MB of memory, and {free >> 20} MB are free"
+        return ""
 
 
 @cache

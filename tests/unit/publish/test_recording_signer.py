@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -39,9 +40,10 @@ def list_names(folder):
 class Signing:
     """A signer, and what it counted."""
 
-    def __init__(self, chain, rule="auto"):
+    def __init__(self, chain, rule="auto", max_mb=1024):
         self.counted: list[str] = []
-        self.signer = RecordingSigner(rule, lambda: (chain.chain, chain.key), self.counted.append)
+        config = MarkConfig(c2pa=rule, c2pa_max_mb=max_mb)
+        self.signer = RecordingSigner(config, lambda: (chain.chain, chain.key), self.counted.append)
 
 
 def record(path, media, signer, *, close_s=30.0):
@@ -175,6 +177,25 @@ def test_a_child_that_takes_too_long_is_ended(chain, tmp_path, monkeypatch):
     path = tmp_path / "out.mp4"
     output = record(path, mark_media(make_media()), signing.signer)
     check_whole_but_unsigned(path, signing, output, "longer than 0 s")
+
+
+def test_one_that_needs_more_memory_than_is_free_is_left_as_it_is(chain, tmp_path, monkeypatch):
+    monkeypatch.setattr(recording_signer, "read_free_memory_bytes", lambda: 100 << 20)
+    signing = Signing(chain)
+    path = tmp_path / "out.mp4"
+    output = record(path, mark_media(make_media()), signing.signer)
+    check_whole_but_unsigned(path, signing, output, "100 MB are free")
+
+
+def test_one_that_is_too_large_is_left_as_it_is(chain, tmp_path):
+    signing = Signing(chain, max_mb=1)
+    path = tmp_path / "out.mp4"
+    media = make_media()
+    padding = b"\x00\x00\x01\x0c" + b"\xff" * (2 << 20)  # filler: no picture
+    first = replace(media.video[0], data=media.video[0].data + padding)
+    media = mark_media(replace(media, video=[first, *media.video[1:]]))
+    output = record(path, media, signing.signer)
+    check_whole_but_unsigned(path, signing, output, "2 MB, more than the 1 MB")
 
 
 def test_closing_waits_no_longer_than_it_may(chain, tmp_path, monkeypatch):
