@@ -235,7 +235,9 @@ class Rig:
         self._judge.note_renewed()
         self._start(stages.renew_treatment(pipeline, self.token))
         self.clock.sleep_until(self.clock.now_ns() + round(loading_s * NS_PER_S))
-        self._load(pipeline)
+        # A face that nobody has consented to: it never gets ready, and what it is given is covered.
+        with contextlib.suppress(ConsentError):
+            self._load(pipeline)
 
 
 def _refuse(face_id: str) -> SourceFace:
