@@ -21,6 +21,7 @@ from livefuse.safety.actor import ITSELF, get_actor
 from livefuse.safety.audit_files import (
     AUDIT_FOLDER,
     CURRENT,
+    LOCK_S,
     RESERVE_BYTES,
     add_bytes,
     cut_file,
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 
 _NOTHING: Final[Mapping[str, Fact]] = MappingProxyType({})
 _MAX_OWED: Final = 1000
+_SHORT_LOCK_S: Final = 1.0
+"""So long a stop may be held up by whoever has the log; then it is logged later."""
 _HINT: Final = "make room on the disc, or see who may write there; nothing is done unlogged"
 
 
@@ -138,7 +141,7 @@ class AuditLog:
         try:
             key = AuditKey.derive(*self._keys.get_current())
             make_private_folder(self.folder)
-            with lock_log(self.folder):
+            with lock_log(self.folder, _SHORT_LOCK_S if is_last_word else LOCK_S):
                 self._write_locked(drafts, key, is_last_word=is_last_word)
         except OSError as error:
             self.is_full = True

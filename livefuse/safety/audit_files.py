@@ -30,7 +30,8 @@ RESERVE_BYTES: Final = 65_536
 _FULL_FILE: Final = re.compile(r"audit-(\d{12,})\.jsonl")
 _MODE: Final = 0o600
 _BLOCK_BYTES: Final = 65_536
-_LOCK_S, _LOOK_S = 10.0, 0.004
+LOCK_S: Final = 10.0
+_LOOK_S: Final = 0.004
 
 
 class Tail(NamedTuple):
@@ -60,15 +61,15 @@ def get_last_sequence(name: str) -> int:
 
 
 @contextlib.contextmanager
-def lock_log(folder: Path) -> Iterator[None]:
+def lock_log(folder: Path, patience_s: float = LOCK_S) -> Iterator[None]:
     """Keep other writers, threads and processes, out meanwhile; the folder is there.
 
     Raises:
-        OSError: it cannot be locked, or is not let go of within 10 s.
+        OSError: it cannot be locked, or is not let go of within `patience_s`.
     """
     descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, _MODE)
     try:
-        _wait_for(descriptor, fcntl.LOCK_EX)
+        _wait_for(descriptor, fcntl.LOCK_EX, patience_s)
         yield
     finally:
         os.close(descriptor)  # which unlocks
@@ -84,15 +85,15 @@ def lock_for_reading(folder: Path) -> Iterator[None]:
         return
     try:
         with contextlib.suppress(OSError):
-            _wait_for(descriptor, fcntl.LOCK_SH)
+            _wait_for(descriptor, fcntl.LOCK_SH, LOCK_S)
         yield
     finally:
         os.close(descriptor)
 
 
-def _wait_for(descriptor: int, kind: int) -> None:
+def _wait_for(descriptor: int, kind: int, patience_s: float) -> None:
     """Lock, within a bound: a process that was halted may hold it for ever."""
-    end_s = time.monotonic() + _LOCK_S
+    end_s = time.monotonic() + patience_s
     while True:
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

@@ -9,6 +9,7 @@
     jobs.py token.py outputs.py source.py webrtc.py        handlers by subject
     streams.py    live.flv, live.ts, snapshot.jpg          events.py  figures as server-sent events
     catalogue.py  what can be asked for                    probes.py  metrics, health, readiness
+    audit.py      who did what, for operators
     views.py      what is sent, as types                   openapi.py the description of all this
 
 Handlers run on the control loop and touch no pixel; what takes time is done in a thread.

@@ -372,3 +372,15 @@ class TestFullDisc:
         (log.folder.parent / "keys.json").chmod(0o644)
         with pytest.raises(AuditError, match="others"):
             log.append("job.stopped")
+
+    def test_a_process_that_was_halted_holds_up_no_end(self, log, monkeypatch):
+        log.append("job.started", job="a")
+        monkeypatch.setattr(audit, "LOCK_S", 0.05)
+        monkeypatch.setattr(audit, "_SHORT_LOCK_S", 0.05)
+        with audit_files.lock_log(log.folder):
+            log.owe("job.stopped", job="a")
+            with pytest.raises(AuditError, match="another process"):
+                log.append("job.started", job="b")
+        assert log.probe()
+        events = [line["event"] for line in read_lines(log)]
+        assert events == ["job.started", "job.stopped", "audit.resumed"]
