@@ -66,7 +66,7 @@ class JobAudit:
             AuditError: it cannot be logged.
         """
         self.watch.look()  # the end of its life before comes first
-        facts = self._describe_face(job.spec.source_face, job.spec.operations)
+        facts = self._describe_face(job.job_id, job.spec.source_face, job.spec.operations)
         self._log.append("job.started", job=job.job_id, facts=describe_spec(job.spec) | facts)
         self.watch.add(job)
 
@@ -89,7 +89,7 @@ class JobAudit:
         if not facts:
             return
         if "source_face" in facts or "operations" in facts:
-            facts |= self._describe_face(after.source_face, after.operations)
+            facts |= self._describe_face(job_id, after.source_face, after.operations)
         event = "source.changed" if "source_face" in facts else "token.changed"
         self._log.append(event, job=job_id, facts=facts)
 
@@ -143,17 +143,19 @@ class JobAudit:
         """Write what is left to be written; jobs that have ended are logged as such."""
         self.watch.close()
 
-    def _describe_face(self, face_id: str, operations: Iterable[str]) -> dict[str, Fact]:
+    def _describe_face(
+        self, job_id: str, face_id: str, operations: Iterable[str]
+    ) -> dict[str, Fact]:
         """Return whose face is put in and by which consent.
 
         Raises:
-            ConsentError: by none.
+            ConsentError: by none, or by one for other jobs.
         """
         if not face_id or GENERATING.isdisjoint(operations):
             return {}
         if face_id.startswith(AVATAR_PREFIX):
             return {"source_face": face_id, "consent": _NO_CONSENT_NEEDED}
-        record = self._faces.check_consent(face_id)
+        record = self._faces.check_consent(face_id, job_id)
         return {
             "source_face": face_id,
             "source_face_sha256": record.picture_sha256,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 from livefuse.control.api.body import answer, read_bytes, read_json
@@ -13,6 +14,8 @@ from livefuse.safety.picture import MAX_PICTURE_BYTES
 from livefuse.safety.records import AVATAR_PREFIX
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from aiohttp import web
 
     from livefuse.control.api.context import Api
@@ -37,11 +40,8 @@ async def set_source_face(request: web.Request) -> web.Response:
 
 
 async def _take_picture(api: Api, request: web.Request, job_id: str) -> str:
-    """Return the id of the face in the picture that comes; few at a time: each is held whole."""
-    if api.uploads >= _MAX_UPLOADS:
-        raise JobCapacityError(f"{_MAX_UPLOADS} pictures are coming in", hint="try again soon")
-    api.uploads += 1
-    try:
+    """Return the id of the face in the picture that comes."""
+    with hold_upload(api):
         picture = await read_bytes(request, PICTURE_TYPES, MAX_PICTURE_BYTES)
         consent, name = request.query.get("consent", ""), request.query.get("name", "")
         worker, audit = api.manager.worker, api.manager.audit
@@ -51,6 +51,20 @@ async def _take_picture(api: Api, request: web.Request, job_id: str) -> str:
                 return worker.take_picture(picture, consent, name)
 
         return await api.run("enroll", take)
+
+
+@contextlib.contextmanager
+def hold_upload(api: Api) -> Iterator[None]:
+    """Keep a place for a picture that comes: few at a time, each is held whole.
+
+    Raises:
+        JobCapacityError: all places are taken.
+    """
+    if api.uploads >= _MAX_UPLOADS:
+        raise JobCapacityError(f"{_MAX_UPLOADS} pictures are coming in", hint="try again soon")
+    api.uploads += 1
+    try:
+        yield
     finally:
         api.uploads -= 1
 
