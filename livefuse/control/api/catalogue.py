@@ -12,8 +12,17 @@ from livefuse.control.api.body import answer
 from livefuse.control.api.caller import get_caller, is_large_enough
 from livefuse.control.api.context import Api, get_api
 from livefuse.control.api.source import create_face_view
-from livefuse.control.api.views import AmountView, Catalogue, LookView, OperationView
+from livefuse.control.api.views import (
+    AmountView,
+    Catalogue,
+    LookList,
+    LookView,
+    ModelList,
+    ModelView,
+    OperationView,
+)
 from livefuse.looks import list_looks
+from livefuse.runtime.registry import load_registry
 from livefuse.safety.records import AVATAR_PREFIX
 from livefuse.token import NEEDS, OPERATIONS, Parameters
 
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from livefuse.control.api.views import FaceView
+    from livefuse.looks.library import Look
 
 
 async def show_catalogue(request: web.Request) -> web.Response:
@@ -40,7 +50,7 @@ def create_catalogue(api: Api, *, knows_people: bool) -> Catalogue:
         operations=[OperationView(name, list(NEEDS.get(name, ()))) for name in OPERATIONS],
         parameters=_create_parameters_schema(),
         beautify=_list_amounts(),
-        looks=[LookView(k.name, k.title, k.chinese, k.text, k.parameters) for k in looks],
+        looks=[_create_look_view(look) for look in looks],
         faces=_list_drawn(api) + (_list_people(api) if knows_people else []),
     )
 
@@ -89,3 +99,40 @@ def _list_people(api: Api) -> list[FaceView]:
     now = worker.clock.epoch_s()
     records = [r for r in worker.faces.list_records() if r.get_state(now) == "valid"]
     return [create_face_view(r.face_id, r.person) for r in records]
+
+
+async def list_looks_there(request: web.Request) -> web.Response:
+    """Return the looks, the user's own among them."""
+    api = get_api(request)
+    looks = await api.run("looks", lambda: list_looks(api.config.beautify.looks))
+    return answer(LookList([_create_look_view(look) for look in looks]))
+
+
+async def list_models_there(request: web.Request) -> web.Response:
+    """Return the networks that are known, and which of them are here."""
+    api = get_api(request)
+    return answer(ModelList(await api.run("models", lambda: _list_models(api))))
+
+
+def _list_models(api: Api) -> list[ModelView]:
+    registry = load_registry(api.config.models)
+    views = []
+    for model in registry.list_models():
+        is_here = model.embedded or registry.is_present(model.name)
+        row = registry.get_installed(model.name)
+        views.append(
+            ModelView(
+                name=model.name,
+                task=model.task,
+                family=model.family,
+                state="embedded" if model.embedded else "present" if is_here else "missing",
+                licence=model.licence,
+                is_restricted=model.restricted,
+                is_accepted=not model.restricted or (row is not None and bool(row.accepted)),
+            )
+        )
+    return views
+
+
+def _create_look_view(look: Look) -> LookView:
+    return LookView(look.name, look.title, look.chinese, look.text, look.parameters)

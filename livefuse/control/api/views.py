@@ -160,6 +160,30 @@ class LookView(msgspec.Struct, frozen=True):
     parameters: dict[str, float | str]
 
 
+class LookList(msgspec.Struct, frozen=True):
+    """The looks that are there."""
+
+    looks: list[LookView]
+
+
+class ModelView(msgspec.Struct, frozen=True, kw_only=True):
+    """A network: what for, whether its file is here, and whether its licence was accepted."""
+
+    name: str
+    task: str
+    family: str
+    state: Literal["embedded", "present", "missing"]
+    licence: str
+    is_restricted: bool
+    is_accepted: bool
+
+
+class ModelList(msgspec.Struct, frozen=True):
+    """The networks that are known."""
+
+    models: list[ModelView]
+
+
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be asked for. `parameters` is a JSON Schema."""
 

@@ -68,6 +68,8 @@ CALLS: Final[tuple[Call, ...]] = (
 
 # Addresses that are no calls, and why.
 NOT_CALLS: Final[dict[str, str]] = {
+    "/v1/looks": "part of GetCatalogue",
+    "/v1/models": "what operators see to on the machine itself",
     "/v1/jobs/{}/live.{}": "a stream of media that players open by its address",
     "/v1/jobs/{}/whip": "WebRTC's own exchange over HTTP",
     "/v1/jobs/{}/whip/{}": "WebRTC's own exchange over HTTP",
