@@ -3,34 +3,38 @@
 The camera is a clip with a counter and a face, 720p30. The page reads the counter off both videos,
 its camera's and the one that comes back, and notes when each was shown: the difference is what a
 person sees between the two. aiortc's way is that of its video-transform example: decode, to an
-array, back, encode again for each peer. Both are measured in turn by one browser, on loopback.
+array, back, encode again for each peer (webrtc_transform.py). Both are measured in turn by one
+browser, on loopback, and run as they do for users: each in a process of its own. Both are sent
+pictures of one size: aiortc's limit makes Chromium send 640x360 when it is let (width_px tells).
+
+The page notes a picture when the browser's compositor, which works at 60 Hz, takes it: delays come
+in steps of 16.7 ms, of both videos alike.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import threading
+import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import av
 import numpy as np
-from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
-from aiortc.contrib.media import MediaRelay
-from aiortc.mediastreams import MediaStreamTrack
+import psutil
 
-from livefuse.clock import SystemClock
-from livefuse.config import load_config
-from livefuse.rtc import patches
-from livefuse.rtc.loop import RtcLoop
-from livefuse.spec import JobSpec
-from livefuse.workers.local import Worker
-from tests.bench.harness import Result, bench, median
+from tests.bench.harness import LIVEFUSE, ROOT, Result, bench, median
+from tests.bench.webrtc_transform import LOOPBACK
 from tests.browser import browsing, serve_text, write_camera_clip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 WIDTH, HEIGHT, FRAMES = 1280, 720, 60
-LOOPBACK = "127.0.0.1"
 _ROUNDS = 2
 _WARM_MS, _MEASURE_MS = 6000, 12_000
 _PAGE = Path(__file__).parents[1] / "webrtc_page.html"
@@ -39,10 +43,14 @@ _NAMES = ("webrtc_latency", "webrtc_latency_p95", "webrtc_blur", "webrtc_aiortc"
 
 
 class Measured(NamedTuple):
-    """What a page has seen: delays in ms, and how wide its pictures were in px."""
+    """What a page has seen: delays in ms, how wide its pictures were in px.
+
+    `cpu_percent` is of one core: the server's, and all of the browser's.
+    """
 
     delays_ms: list[float]
     width_px: int
+    cpu_percent: dict[str, int]
 
     def percentile(self, share: float) -> float:
         """Return a percentile of the delays in ms."""
@@ -54,9 +62,9 @@ def measure_webrtc(folder: Path) -> dict[str, Result]:
     """p50 and p95 from glass to glass; ours without operations and with blur; over aiortc's."""
     clip = write_camera_clip(folder / "camera.y4m", WIDTH, HEIGHT, FRAMES)
     ways: dict[str, Callable[[Any], Measured]] = {
-        "livefuse": lambda page: _through_livefuse(page, ()),
+        "livefuse": lambda page: _through_livefuse(page, "none"),
         "aiortc": _through_aiortc,
-        "blur": lambda page: _through_livefuse(page, ("detect", "blur")),
+        "blur": lambda page: _through_livefuse(page, "detect,blur"),
     }
     found: dict[str, list[Measured]] = {name: [] for name in ways}
     with browsing(clip) as context:
@@ -68,11 +76,14 @@ def measure_webrtc(folder: Path) -> dict[str, Result]:
     p50 = {name: [one.percentile(50) for one in rounds] for name, rounds in found.items()}
     p95 = {name: [one.percentile(95) for one in rounds] for name, rounds in found.items()}
     ratios = [ours / theirs for ours, theirs in zip(p50["livefuse"], p50["aiortc"], strict=True)]
-    detail = {f"{name}_p50_ms": round(median(values), 1) for name, values in p50.items()}
+    detail: dict[str, Any] = {
+        f"{name}_p50_ms": round(median(values), 1) for name, values in p50.items()
+    }
     detail |= {f"{name}_p95_ms": round(median(values), 1) for name, values in p95.items()}
     for name, rounds in found.items():
         detail[f"{name}_pictures"] = sum(len(one.delays_ms) for one in rounds)
         detail[f"{name}_width_px"] = min(one.width_px for one in rounds)
+        detail[f"{name}_cpu_percent"] = rounds[-1].cpu_percent
     return {
         "webrtc_latency": Result(median(p50["livefuse"]), "ms", "<= 35", detail),
         "webrtc_latency_p95": Result(median(p95["livefuse"]), "ms", "<= 60"),
@@ -81,44 +92,65 @@ def measure_webrtc(folder: Path) -> dict[str, Result]:
     }
 
 
-def _through_livefuse(page: Any, operations: tuple[str, ...]) -> Measured:
-    settings = (f'webrtc.addresses=["{LOOPBACK}"]', f"ingest.canvas={WIDTH}x{HEIGHT}")
-    worker = Worker(load_config(settings=settings), SystemClock())
-    job = worker.add_job("bench", JobSpec("whip:", (), operations, mode="live"))
-    job.start()
-    try:
-        whip, whep = job.get_peers("whip"), job.get_peers("whep")
-        page.expose_function("answerWhip", lambda sdp: whip.answer(sdp).answer_sdp)
-        page.expose_function("answerWhep", lambda sdp: whep.answer(sdp).answer_sdp)
+def _through_livefuse(page: Any, operations: str) -> Measured:
+    command = [*LIVEFUSE, "run", "--from", "whip:", "--operations", operations,
+               "--set", f"ingest.canvas={WIDTH}x{HEIGHT}", "--set", "http.port=0",
+               "--set", f'webrtc.addresses=["{LOOPBACK}"]',
+               "--set", "http.require_key=false"]  # fmt: skip
+    with _running(command) as process:
+        said = iter(process.stdout.readline, "")
+        address = next(found[0] for line in said if (found := re.search(r"http://[\d.:]+", line)))
+        threading.Thread(target=process.stdout.read, daemon=True).start()
+        for kind in ("whip", "whep"):
+            url = f"{address}/v1/jobs/main/{kind}"
+            page.expose_function(f"answer{kind.title()}", partial(_post_offer, url))
         serve_text(page, _PAGE.read_text("utf-8"))
         page.evaluate(f"publish({WIDTH}, {HEIGHT}, false)")
         page.evaluate("watch(false)")
-        delays = _measure(page)
-        page.evaluate("hangUp()")
-    finally:
-        job.stop(5)
-    return delays
+        return _measure(page, process.pid)
+
+
+def _post_offer(url: str, sdp: str) -> str:
+    headers = {"Content-Type": "application/sdp"}
+    request = urllib.request.Request(url, sdp.encode(), headers)
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        text: str = answer.read().decode()
+    return text
 
 
 def _through_aiortc(page: Any) -> Measured:
-    server = _TransformServer()
-    page.expose_function("answerExchange", server.answer)
-    serve_text(page, _PAGE.read_text("utf-8"))
-    page.evaluate(f"exchange({WIDTH}, {HEIGHT})")
-    delays = _measure(page)
-    page.evaluate("hangUp()")
-    server.close()
-    return delays
+    with _running([sys.executable, "-m", "tests.bench.webrtc_transform"]) as process:
+
+        def answer(sdp: str) -> str:
+            process.stdin.write(json.dumps(sdp) + "\n")
+            process.stdin.flush()
+            text: str = json.loads(process.stdout.readline())
+            return text
+
+        page.expose_function("answerExchange", answer)
+        serve_text(page, _PAGE.read_text("utf-8"))
+        page.evaluate(f"exchange({WIDTH}, {HEIGHT})")
+        return _measure(page, process.pid)
 
 
-def _measure(page: Any) -> Measured:
-    """Return the delays in ms of the counters that both videos have shown, and the width seen.
+@contextlib.contextmanager
+def _running(command: list[str]) -> Iterator[Any]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, cwd=ROOT, **pipes) as process:  # type: ignore[call-overload] # both are pipes
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(20)
 
-    Where a machine is short of time Chromium sends smaller pictures, which are quicker.
-    """
+
+def _measure(page: Any, server: int) -> Measured:
+    """Return the delays in ms of the counters that both videos have shown, and the width seen."""
     page.wait_for_timeout(_WARM_MS)
     page.evaluate("seen.raw = [], seen.out = []")
+    before = _read_cpu_s(server)
     page.wait_for_timeout(_MEASURE_MS)
+    cpu = {name: used - before.get(name, 0.0) for name, used in _read_cpu_s(server).items()}
     shown = {name: page.evaluate(f"seen.{name}") for name in ("raw", "out")}
     delays: list[float] = []
     started: dict[int, float] = {}
@@ -134,49 +166,19 @@ def _measure(page: Any) -> Measured:
             delays += [delay_ms] if delay_ms < _LONGEST_MS else []
     if len(delays) < 5:
         raise RuntimeError(f"only {len(delays)} pictures of {len(shown['out'])} could be matched")
-    return Measured(delays, int(median([row[2] for row in shown["out"]])))
+    page.evaluate("hangUp()")
+    share = {name: round(100_000 * used / _MEASURE_MS) for name, used in cpu.items()}
+    return Measured(delays, int(median([row[2] for row in shown["out"]])), share)
 
 
-class _Transform(MediaStreamTrack):
-    """What aiortc's example does with each picture, without an effect."""
+def _read_cpu_s(server: int) -> dict[str, float]:
+    """Return the processor time so far of the server and, in sum, of all processes of the browser.
 
-    kind = "video"
-
-    def __init__(self, track: Any) -> None:
-        super().__init__()
-        self._track = track
-
-    async def recv(self) -> av.VideoFrame:
-        frame = await self._track.recv()
-        picture = av.VideoFrame.from_ndarray(frame.to_ndarray(format="bgr24"), format="bgr24")
-        picture.pts, picture.time_base = frame.pts, frame.time_base
-        return picture
-
-
-class _TransformServer:
-    """aiortc as it comes, but for the loopback address."""
-
-    def __init__(self) -> None:
-        self._loop = RtcLoop()
-        self._connection: Any = None
-
-    def answer(self, offer_sdp: str) -> str:
-        return self._loop.call(self._answer(offer_sdp))
-
-    def close(self) -> None:
-        self._loop.call(self._connection.close())
-
-    async def _answer(self, offer_sdp: str) -> str:
-        connection = self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-        relay = MediaRelay()
-
-        def take(track: Any) -> None:
-            connection.addTrack(_Transform(relay.subscribe(track)))
-
-        connection.on("track", take)
-        await connection.setRemoteDescription(RTCSessionDescription(offer_sdp, "offer"))
-        for transceiver in connection.getTransceivers():
-            agent = transceiver.receiver.transport.transport._connection
-            patches.limit_gathering(agent, [LOOPBACK], 0.3)
-        await connection.setLocalDescription(await connection.createAnswer())
-        return str(connection.localDescription.sdp)
+    Chromium's are children of Playwright's driver, which is a child of this process.
+    """
+    found = {"server": 0.0, "browser": 0.0}
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            found["server" if process.pid == server else "browser"] += times.user + times.system
+    return found

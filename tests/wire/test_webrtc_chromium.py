@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from livefuse.rtc import peer as rtc_peer
+from livefuse.rtc.patches import PLAYOUT_DELAY
 from tests.browser import CHROMIUM, ORIGIN, browsing, serve_text, write_camera_clip
 from tests.webrtc import wait_for
 from tests.wire.servers import require
@@ -76,6 +77,8 @@ def test_a_camera_goes_in_and_comes_out(context):
             if one["kind"] == "audio"
         ]
         assert sound["packetsReceived"] > 20
+        # Agreed on by both; that it is obeyed is measured (webrtc_latency in scripts/bench).
+        assert PLAYOUT_DELAY in page.evaluate("viewer.remoteDescription.sdp")
         page.evaluate("hangUp()")
         wait_on(page, lambda: get_input_state(job) != "live", 10, "the camera is gone")
         assert page.faults == []
