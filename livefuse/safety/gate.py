@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     Signature = tuple[int, int, int]
 
+DIGEST_PREFIX: Final = "sha256:"
 _LIST_HINT: Final = "run  livefuse faces list"
 
 
@@ -95,12 +96,18 @@ class FaceGate:
     def resolve(self, name_or_id: str) -> str:
         """Return the face id that a person wrote as an id or a name; `avatar:NAME` is itself.
 
+        `sha256:HEX` is the digest of an enrolled picture's file: how a program elsewhere names it.
+
         Raises:
             ConsentError: nobody of that name is enrolled.
         """
         wanted = name_or_id.strip()
         if wanted.startswith(AVATAR_PREFIX) or self._shelf.has(wanted):
             return wanted
+        if wanted.startswith(DIGEST_PREFIX):
+            found = self.find_by_digest(wanted.removeprefix(DIGEST_PREFIX))
+            if found is not None:
+                return found.face_id
         for record in self._shelf.list_records():
             if record.name and is_same_name(record.name, wanted):
                 return record.face_id
