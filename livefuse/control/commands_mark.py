@@ -8,7 +8,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from livefuse.config import load_config
-from livefuse.control.commands_mark_key import key
+from livefuse.control.commands_mark_key import key, parse_public_key
 from livefuse.control.commands_run import ConfigFile, Settings  # noqa: TC001 - read at run time
 from livefuse.control.console import say
 from livefuse.control.failure import explain_unexpected
@@ -33,6 +33,15 @@ Jobs = Annotated[
         help="A job's name, told instead of its number in marks; repeat it for more.",
     ),
 ]
+Keys = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--key",
+        metavar="HEX",
+        negative=(),
+        help="Another install's public key, as its `livefuse mark key` prints it; repeat for more.",
+    ),
+]
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="Write it as JSON.")]
 
 
@@ -44,12 +53,13 @@ def add_commands(app: App) -> None:
     app.command(mark)
 
 
-def read(
+def read(  # noqa: PLR0913 - one parameter per option of the command line
     source: Source,
     /,
     *,
     seconds: Seconds = 10.0,
     job: Jobs = None,
+    keys: Keys = None,
     json: Json = False,
     config: ConfigFile = None,
     settings: Settings = None,
@@ -57,8 +67,9 @@ def read(
     """Say which marks a file or a stream carries; the exit code is 1 when there is none.
 
     All of them are looked for: the invisible mark, the record on keyframes, the visible label and
-    what the container says. The invisible mark is found only with the keys of the install that
-    made it: another's folder is named with --set safety.folder=FOLDER.
+    what the container and a recording's signature say. The invisible mark is found only with the
+    keys of the install that made it: another's folder is named with --set safety.folder=FOLDER. For
+    its records the public key is enough.
     """
     if not 0 < seconds <= _MAX_SECONDS:
         raise ConfigError(
@@ -66,10 +77,11 @@ def read(
             hint=f"choose more than 0, up to {_MAX_SECONDS:g}",
         )
     tree = load_config(config, tuple(settings or ()))
+    public_keys = [parse_public_key(text) for text in keys or ()]
     with explain_unexpected(tree.log.level, (source,)):
         from livefuse.control.mark_reader import MarkReader  # noqa: PLC0415 - loads the codecs
 
-        report = MarkReader(tree, tuple(job or ())).read(source, seconds)
+        report = MarkReader(tree, tuple(job or ()), public_keys).read(source, seconds)
     _show(report, as_json=json)
     return 0 if report.survived else NOTHING_FOUND
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
@@ -17,6 +17,26 @@ Root = Annotated[
     Parameter(name="--root", negative=(), help="Print the root certificate of signed recordings."),
 ]
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="Write it as JSON.")]
+
+
+_KEY_BYTES: Final = 32
+
+
+def parse_public_key(text: str) -> bytes:
+    """Return the bytes of a public key as `livefuse mark key` prints it.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != _KEY_BYTES:
+        raise ConfigError(
+            f"{text[:80]!r} is no public key", hint="it has 64 hex digits: see  livefuse mark key"
+        )
+    return key
 
 
 def key(

@@ -53,16 +53,20 @@ class MarkReader:
     Args:
         config: the tree; `ingest` and `safety` are used.
         jobs: names to be told instead of their numbers.
+        public_keys: of other installs whose records are to be verified.
 
     Raises:
         ConfigError: the install's keys cannot be read.
     """
 
-    def __init__(self, config: Config, jobs: Sequence[str]) -> None:
+    def __init__(
+        self, config: Config, jobs: Sequence[str], public_keys: Sequence[bytes] = ()
+    ) -> None:
         self._config = config
         self._names: Names = {number_job(job): job for job in ("replay", *jobs)}
         self._notes: list[str] = []
         self._keys = self._list_keys()
+        self._public_keys = [*(key.keys.public_key for key in self._keys), *public_keys]
         self._luma = LumaReader([LumaDetector(key.keys.luma_key) for key in self._keys])
         self._windows = MeanWindows()
         self._count = 0
@@ -78,10 +82,9 @@ class MarkReader:
             IngestError: it cannot be opened, or holds no pictures.
         """
         material = Material(url, self._config.ingest, SystemClock())
-        keys = [key.keys.public_key for key in self._keys]
         for glimpse in material.read(seconds):
             if glimpse.unit and len(self._sei) < _MAX_KEYFRAMES:
-                self._sei += read_sei_marks([glimpse.unit], keys)
+                self._sei += read_sei_marks([glimpse.unit], self._public_keys)
             for time_s, luma in glimpse.lumas:
                 self._until_s = time_s
                 self._look(self._windows.add(luma, time_s))

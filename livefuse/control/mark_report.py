@@ -142,8 +142,8 @@ def _tell_luma(report: MarkReport) -> Iterator[str]:
 
 
 _SAYINGS: Final = {
-    "valid": "signed by this install",
-    "pasted": "signed by this install for other pictures: pasted, or the pictures were changed",
+    "valid": "signed with a key that is known here",
+    "pasted": "signed so for other pictures: pasted, or the pictures were changed",
     "altered": "damaged or forged",
     "other_install": "signed by another install, which cannot be checked here",
     "unsigned": "not signed",
@@ -163,7 +163,8 @@ def _tell_sei(sei: SeiLines) -> str:
     )
     jobs = ", ".join(str(job) for job in sei.jobs) or "no job named"
     when = f", made {sei.first_utc} to {sei.last_utc}" if sei.first_utc else ""
-    return f"record on keyframes: {counts}; {jobs}{when}"
+    whose = f" of install {', '.join(sei.installs)}" if sei.installs else ""
+    return f"record on keyframes: {counts}; {jobs}{whose}{when}"
 
 
 def _tell_label(report: MarkReport) -> str:

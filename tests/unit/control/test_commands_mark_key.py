@@ -5,11 +5,15 @@ import json
 import pytest
 
 from livefuse.config import SafetyConfig
-from livefuse.control.commands_mark_key import key
+from livefuse.control.commands_mark import read
+from livefuse.control.commands_mark_key import key, parse_public_key
 from livefuse.errors import ConfigError
 from livefuse.mark_ids import identify_key
+from livefuse.publish.ts_writer import TsWriter
 from livefuse.safety.c2pa_chain import load_c2pa_chain
-from livefuse.safety.mark_keys import load_mark_keys
+from livefuse.safety.mark_keys import JobMarks, load_mark_keys, make_mark_keys
+from tests.marked import mark_media
+from tests.streams import make_media
 
 
 @pytest.fixture
@@ -53,3 +57,25 @@ def test_json_has_the_root_once_there_is_one(folder, capsys):
 def test_a_root_that_is_not_made_yet_is_told(folder):
     with pytest.raises(ConfigError):
         ask(folder, root=True)
+
+
+def test_another_installs_key_verifies_its_records(folder, tmp_path, capsys):
+    """A record of another install: unknown, until its public key is given."""
+    path = tmp_path / "out.ts"
+    theirs = JobMarks("main", make_mark_keys())
+    media = mark_media(make_media(30), theirs)
+    writer = TsWriter(media.streams)
+    path.write_bytes(writer.build_header() + b"".join(map(writer.write, media.packets)))
+    options = {"settings": [f"safety.folder={folder}"], "json": True, "seconds": 1.0}
+    assert read(str(path), **options) == 0
+    assert json.loads(capsys.readouterr().out)["sei"]["verdicts"] == {"other_install": 1}
+    read(str(path), keys=[theirs.keys.public_key.hex()], **options)
+    told = json.loads(capsys.readouterr().out)["sei"]
+    assert (told["verdicts"], told["installs"]) == ({"valid": 1}, [theirs.keys.install_id])
+
+
+@pytest.mark.parametrize("text", ["", "ab", "x" * 64, "0" * 66, "é" * 64])
+def test_what_is_no_public_key_is_refused(text):
+    with pytest.raises(ConfigError) as caught:
+        parse_public_key(text)
+    assert "livefuse mark key" in caught.value.hint
