@@ -1,6 +1,7 @@
 """`livefuse mark key`: what is told of an install's keys, and what is not."""
 
 import json
+from functools import partial
 
 import pytest
 
@@ -66,10 +67,10 @@ def test_another_installs_key_verifies_its_records(folder, tmp_path, capsys):
     media = mark_media(make_media(30), theirs)
     writer = TsWriter(media.streams)
     path.write_bytes(writer.build_header() + b"".join(map(writer.write, media.packets)))
-    options = {"settings": [f"safety.folder={folder}"], "json": True, "seconds": 1.0}
-    assert read(str(path), **options) == 0
+    ask = partial(read, str(path), settings=[f"safety.folder={folder}"], json=True, seconds=1.0)
+    assert ask() == 0
     assert json.loads(capsys.readouterr().out)["sei"]["verdicts"] == {"other_install": 1}
-    read(str(path), keys=[theirs.keys.public_key.hex()], **options)
+    ask(keys=[theirs.keys.public_key.hex()])
     told = json.loads(capsys.readouterr().out)["sei"]
     assert (told["verdicts"], told["installs"]) == ({"valid": 1}, [theirs.keys.install_id])
 
