@@ -12,8 +12,14 @@ import pytest
 
 from livefuse.errors import AuditError, get_exit_code
 from tests.contract.repo import ROOT
+from tests.media import make_clip
 
 pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    return make_clip(tmp_path_factory.mktemp("clips") / "a.mp4", 0.5, face=False)
 
 
 @pytest.fixture
@@ -40,10 +46,10 @@ def run(start):
     return run
 
 
-def test_a_file_is_in_it_from_its_beginning_to_its_end(run, bars_clip, tmp_path):
+def test_a_file_is_in_it_from_its_beginning_to_its_end(run, clip, tmp_path):
     target = tmp_path / "b.mp4"
     plain = ("--operations", "none")
-    code, _, err = run("run", "--from", str(bars_clip), "--to", str(target), *plain)
+    code, _, err = run("run", "--from", str(clip), "--to", str(target), *plain)
     assert code == 0, err
     code, out, _ = run("audit", "show", "--json")
     records = [json.loads(line) for line in out.splitlines()]
@@ -52,15 +58,15 @@ def test_a_file_is_in_it_from_its_beginning_to_its_end(run, bars_clip, tmp_path)
     assert told[-1] == ("job.stopped", "livefuse")
     assert len(told) <= 6  # a small file may be over before anybody sees it run
     started = records[2]["facts"]
-    assert started["source"] == str(bars_clip)
+    assert started["source"] == str(clip)
     assert started["outputs"] == [str(target)]
     assert started["mode"] == "every_frame"
     assert run("audit", "verify")[0] == 0
 
 
-def test_an_unknown_face_is_refused_and_logged(run, bars_clip):
+def test_an_unknown_face_is_refused_and_logged(run, clip):
     """(C78)"""
-    code, _, err = run("run", "--from", str(bars_clip), "--to", "b.mp4", "--source-face", "eve")
+    code, _, err = run("run", "--from", str(clip), "--to", "b.mp4", "--source-face", "eve")
     assert code == 40
     assert "no face 'eve' is enrolled" in err
     (record,) = [json.loads(line) for line in run("audit", "show", "--json")[1].splitlines()]
@@ -68,13 +74,13 @@ def test_an_unknown_face_is_refused_and_logged(run, bars_clip):
     assert record["facts"]["reason"] == "no face 'eve' is enrolled"
 
 
-def test_nothing_begins_when_the_disc_takes_no_more(run, bars_clip, tmp_path):
+def test_nothing_begins_when_the_disc_takes_no_more(run, clip, tmp_path):
     """The kernel's own refusal: no file may grow beyond a kilobyte, which is two records."""
     limit = (resource.RLIMIT_FSIZE, (1024, 1024))
     code, _, err = run(
         "run",
         "--from",
-        str(bars_clip),
+        str(clip),
         "--to",
         "b.mp4",
         preexec_fn=lambda: resource.setrlimit(*limit),
