@@ -30,8 +30,10 @@ SMALL = (
     "rtmp.backoff_max_ms=400",
     "daemon.warm_up=false",
     "daemon.admission=false",
+    "daemon.admission=false",
 )
 WORKER = "livefuse.control.daemon.child"
+_SPARE = ("workers_answering", "busy_workers")
 MERGE = {"Content-Type": "application/merge-patch+json"}
 
 
@@ -177,6 +179,19 @@ class RunningDaemon:
             assert time.monotonic() < deadline, (view, self.read_log())
             time.sleep(0.05)
 
+    def wait_spare(self, timeout_s: float = 60.0) -> None:
+        """Wait until a worker waits for a job that loses its own."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            text = self.ask("GET", "/metrics").data.decode()
+            count = {
+                n: int(re.findall(rf"^livefuse_daemon_{n} (\d+)", text, re.M)[0]) for n in _SPARE
+            }
+            if count["workers_answering"] > count["busy_workers"]:
+                return
+            assert time.monotonic() < deadline, self.read_log()
+            time.sleep(0.1)
+
     def list_workers(self) -> list[int]:
         """Return the process ids of the daemon's workers."""
         return [child.pid for child in psutil.Process(self.pid).children() if is_worker(child)]
@@ -198,4 +213,4 @@ def is_worker(process: psutil.Process) -> bool:
 
 def list_family(pid: int) -> list[psutil.Process]:
     """Return all that a process has started, and what those have."""
-    return psutil.Process(pid).children(recursive=True)
+    return list(psutil.Process(pid).children(recursive=True))

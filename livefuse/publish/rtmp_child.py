@@ -58,6 +58,7 @@ class Task(msgspec.Struct, frozen=True):
     ca_file: str = ""
     stall_ms: int = 0
     tcurl: str = ""
+    parent_pid: int = 0
 
 
 class _Connection:
@@ -199,7 +200,10 @@ def main() -> int:
         first = next(messages, b"")
         if not isinstance(first, bytes) or not first:
             return 1
-        return run(msgspec.msgpack.decode(first, type=Task), messages)
+        task = msgspec.msgpack.decode(first, type=Task)
+        if task.parent_pid and os.getppid() != task.parent_pid:
+            return 1  # it was gone before the kernel was told to end us with it
+        return run(task, messages)
 
 
 if __name__ == "__main__":

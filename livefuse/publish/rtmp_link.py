@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from livefuse.packet import encode_info, encode_packet
 
 if TYPE_CHECKING:
@@ -45,7 +47,9 @@ class ChildLink:
         self.stdout_fd = self._process.stdout.fileno()
         os.set_blocking(self.stdin_fd, False)
         os.set_blocking(self.stdout_fd, False)
-        self._pending = memoryview(encode_info(task))
+        self._pending = memoryview(
+            encode_info(msgspec.structs.replace(task, parent_pid=os.getpid()))
+        )
         self._partial = b""
         self.has_ended = False
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -45,13 +46,17 @@ class WorkerOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobBeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a job is: `phase` is the worker's word, `health` and `reason` are the job's own."""
+    """How a job is: `phase` is the worker's word, `health` and `reason` are the job's own.
+
+    `error` is what it has failed with, `error_type` its name in errors.py.
+    """
 
     id: str
     phase: str
     health: str = ""
     reason: str = ""
     error: str = ""
+    error_type: str = ""
 
 
 class Beat(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,10 +144,17 @@ class WorkerProcess:
             while line := stream.readline(_MAX_LINE_BYTES):
                 with contextlib.suppress(msgspec.MsgspecError):
                     self._on_beat(decoder.decode(line))
-        # Nothing that it started lives longer: the kernel has told that by the time we are told.
-        self._process.kill()
+        self._end_group()
         self._on_end(self._process.wait())
         self.dismiss()
+
+    def _end_group(self) -> None:
+        """End what it has started and left behind: nothing is to hold its ports, or to publish.
+
+        Before it is waited for: until then its number is nobody else's.
+        """
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def _read_log(self, stream: IO[bytes]) -> None:
         with stream:

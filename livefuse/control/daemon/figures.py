@@ -77,6 +77,12 @@ def _describe(daemon: Daemon, answered: int) -> list[str]:
             [(f'{{phase="{phase}"}}', phases[phase]) for phase in get_args(JobPhase)],
         ),
         ("workers", "gauge", "Worker processes", [("", len(daemon.pool.workers))]),
+        (
+            "busy_workers",
+            "gauge",
+            "Workers that have jobs",
+            [("", sum(bool(worker.jobs) for worker in daemon.pool.workers))],
+        ),
         ("workers_answering", "gauge", "Workers that told their figures", [("", answered)]),
         ("lost_workers_total", "counter", "Workers lost with jobs", [("", daemon.pool.deaths)]),
         ("rss_bytes", "gauge", "Memory of the daemon", [("", read_rss_bytes() or 0)]),

@@ -45,6 +45,8 @@ class Life:
         """Who started it; None: it goes on by itself."""
         self.note = ""
         """What is to be known while it runs: that it goes on in another file."""
+        self.error_type = ""
+        """The name, in errors.py, of what it failed with; the daemon's end forgets it."""
         self.reason = ""
         """What its worker said last."""
         self.asked: Asked = ""
@@ -60,6 +62,7 @@ class Life:
     def begin(self) -> None:
         """Start anew: nobody has asked for its end."""
         self.asked, self.reason, self.note, self.figures = "", "", "", None
+        self.error_type = ""
         self.is_over.clear()
         self._deaths.clear()
 

@@ -76,6 +76,7 @@ class Stint:
         is_kept = life.asked == "drain" and end == "asked"
         phase: JobPhase = "failed" if end == "failed" else "stopped"
         error = self._last.error if self._last is not None else ""
+        life.error_type = self._last.error_type if self._last is not None else ""
         reason = error if end == "failed" else _ENDED if end == "stopped" else ""
         await self._book.follow(
             life.job_id,

@@ -283,6 +283,7 @@ class Supervisor:
         await asyncio.sleep(_BACKOFF_S[min(deaths, len(_BACKOFF_S)) - 1])
 
     async def _fail(self, life: Life, taken: asyncio.Future[None], error: LivefuseError) -> None:
+        life.error_type = type(error).__name__
         await self._audit.note_failed(life.job_id, str(error))
         await self.book.follow(life.job_id, "failed", redact_text(str(error)), is_wanted=False)
         if not taken.done():

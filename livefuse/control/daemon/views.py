@@ -28,6 +28,7 @@ def create_view(
         id=record.job_id,
         state=record.phase,
         error=hide_text(caller, record.reason) if record.phase == "failed" else "",
+        error_type=life.error_type if record.phase == "failed" else "",
         spec=_create_spec_view(caller, record.spec) if record.spec is not None else None,
         statistics=hide_statistics(caller, figures),
         links=Links(
