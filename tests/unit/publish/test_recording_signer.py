@@ -210,7 +210,7 @@ def test_closing_waits_no_longer_than_it_may(chain, tmp_path, monkeypatch):
     monkeypatch.setattr(recording_signer, "_run_child", run_later)
     signing = Signing(chain)
     path = tmp_path / "out.mp4"
-    output = record(path, mark_media(make_media()), signing.signer, close_s=1.0)
+    output = record(path, mark_media(make_media()), signing.signer, close_s=3.0)
     assert output.status().state == "closed"
     assert output._signing.is_alive()
     assert read_c2pa(path).state == "none"  # whole meanwhile
