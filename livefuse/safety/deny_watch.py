@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from livefuse.errors import LivefuseError, RefusedError
 from livefuse.safety.actor import ITSELF
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     Signature = tuple[int, int, int]
 
 
+_Asked: TypeAlias = "tuple[Signature, Signature | None]"
+
+
 class _Answer(NamedTuple):
     """What was said of a face, and of which record and list that is true."""
 
-    asked: tuple[Signature, Signature]
+    asked: _Asked
     is_allowed: bool
 
 
@@ -77,20 +80,20 @@ class DenyWatch:
 
     def is_allowed(self, record: FaceRecord, signature: Signature, job_id: str) -> bool:
         """Say whether the face is not denied, as far as is known now; one look at a file."""
-        listed = self._denied.sign()
-        if listed is None:
-            return True
-        asked = (signature, listed)
+        asked = (signature, self._denied.sign())
         with self._lock:
             answer = self._answers.get(record.face_id)
             if answer is not None and answer.asked == asked:
                 return answer.is_allowed
+            if asked[1] is None:  # nobody is denied
+                self._answers[record.face_id] = _Answer(asked, is_allowed=True)
+                return True
             if answer is not None:
                 self._begin(record, asked, job_id)
                 return answer.is_allowed
         return self._judge(record, asked, job_id)
 
-    def _begin(self, record: FaceRecord, asked: tuple[Signature, Signature], job_id: str) -> None:
+    def _begin(self, record: FaceRecord, asked: _Asked, job_id: str) -> None:
         if record.face_id in self._judging:
             return
         self._judging.add(record.face_id)
@@ -101,7 +104,7 @@ class DenyWatch:
             daemon=True,
         ).start()
 
-    def _judge(self, record: FaceRecord, asked: tuple[Signature, Signature], job_id: str) -> bool:
+    def _judge(self, record: FaceRecord, asked: _Asked, job_id: str) -> bool:
         is_allowed = False  # when in doubt
         try:
             looks = self._get_looks(record)

@@ -211,8 +211,8 @@ def test_prompts_by_public_figures_are_refused(api):
     refused = api.ask("POST", "/v1/jobs", {"spec": spec})
     assert refused.status == 422
     assert "the look names a public figure: Donald Trump" in refused.value["detail"]
-    spec = {"source": "demo:?size=320x180", "operations": ["detect", "blur"]}
-    job = api.ask("POST", "/v1/jobs", {"spec": spec, "start": True}).value["id"]
+    blur = {"source": "demo:?size=320x180", "operations": ["detect", "blur"]}
+    job = api.ask("POST", "/v1/jobs", {"spec": blur, "start": True}).value["id"]
     api.wait_frames(job, 3)
     kind = {"Content-Type": "application/merge-patch+json"}
     path = f"/v1/jobs/{job}/token"

@@ -21,7 +21,7 @@ CONSENT = "Eileen Collins, my live streams, 90d"
 SEED = 3
 SIZE = (640, 360)
 FPS = 5
-AMOUNTS = {
+AMOUNTS: dict[str, dict[str, float]] = {
     "straight": {}, "left": {"yaw_deg": 30}, "right": {"yaw_deg": -30}, "up": {"pitch_deg": 20},
     "down": {"pitch_deg": -20}, "open_mouth": {"mouth": 1.0}, "smile": {"smile": 1.2},
 }  # fmt: skip
