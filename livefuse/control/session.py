@@ -15,6 +15,7 @@ from livefuse.control.background import call_in_thread, catch_signals
 from livefuse.control.changes import write_recording
 from livefuse.control.console import complain, say
 from livefuse.control.figures import merge_last, write_atomically
+from livefuse.control.grpc import announce_grpc, start_grpc
 from livefuse.control.jobs import JobManager
 from livefuse.control.outputs import OutputWatch, explain_lost_files, is_all_lost
 from livefuse.control.panel import REFRESH_S, Reporter, create_reporter, format_end
@@ -111,8 +112,6 @@ class _Session:
         self._server = ApiServer(self._config, self._manager, load_key(self._config))
         await self._server.start()
         if self._config.grpc.enabled:
-            from livefuse.control.grpc import start_grpc  # noqa: PLC0415 - rarely wanted
-
             upstream = self._server.base_url
             self._grpc = await call_in_thread("grpc", lambda: start_grpc(self._config, upstream))
 
@@ -203,7 +202,7 @@ class _Session:
         if server is not None and wanted and server.port != wanted:
             complain(f"port {wanted} is taken: using {server.port}")
         if self._grpc is not None:
-            watch = [*watch, f"{self._grpc.address}  (gRPC)"]
+            announce_grpc(self._grpc, self._config.grpc, quiet=self._request.quiet)
         if not self._request.quiet:
             for line in watch:
                 say(f"watch: {line}")

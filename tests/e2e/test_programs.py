@@ -1,65 +1,18 @@
 """`livefuse.job_manager` in scripts of people's own (R45), run as they would run them."""
 
-import os
 import re
-import subprocess
-import sys
 
 import av
 import pytest
 
 from tests.contract.repo import ROOT
 from tests.faces import ASTRONAUT
+from tests.programs import AS_WRITTEN, STOP, run_python, run_script
 from tests.wire.servers import NginxRtmp, RtspServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.wire, pytest.mark.timeout(120)]
 
-# As the requirement writes it, but for the addresses.
-AS_WRITTEN = """
-from livefuse import job_manager
-
-job_args = {{
-    'source_paths': {sources!r},
-    'target_path': {target!r},
-    'output_path': {output!r},
-    'processors': ['face_detector', 'face_swapper', 'face_enhancer'],
-    'execution_threads': 6,
-    'execution_providers': ['CPUExecutionProvider'],
-}}
-job_id = job_manager.create_job()
-job_manager.submit_job(job_id, job_args)
-job_manager.start_job(job_id)
-"""
-STOP = """
-import time
-
-while job_manager.get_status(job_id).frames_out < 20:
-    time.sleep(0.1)
-status = job_manager.get_status(job_id)
-print(sorted(status.steps), status.outputs[0]["connected"], status.token["source_face"])
-print(job_manager.stop_job(job_id), job_manager.get_status(job_id).state)
-"""
 README = (ROOT / "README.md").read_text("utf-8")
-
-
-def run(arguments, folder):
-    """Run Python in `folder`, with a private store of its own."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / "private")}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
-
-
-def run_script(text, folder):
-    script = folder / "script.py"
-    script.write_text(text)
-    return run([script.name], folder)
 
 
 def test_a_file_is_written_to_its_end_though_the_script_ends(short_clip, tmp_path):
@@ -74,7 +27,7 @@ def test_a_file_is_written_to_its_end_though_the_script_ends(short_clip, tmp_pat
 def test_rtsp_in_and_rtmp_out_with_an_enrolled_picture(face_clip, tmp_path):
     """R45: the picture is named by its path; what was agreed of it is found by its content."""
     enroll = ["-m", "livefuse", "faces", "enroll", str(ASTRONAUT), "--name", "eileen"]
-    done = run([*enroll, "--consent", "Eileen Collins, tests, 30d"], tmp_path)
+    done = run_python([*enroll, "--consent", "Eileen Collins, tests, 30d"], tmp_path)
     assert done.returncode == 0, done.stderr
     with RtspServer(face_clip) as rtsp, NginxRtmp() as nginx:
         text = AS_WRITTEN.format(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import subprocess
 import sys
@@ -174,6 +175,7 @@ def test_another_face_by_name_and_by_picture(client, job):
     assert client.SetSourceFace(job_id=job, face="eileen").id == face.id
     picture.media_type = "text/plain"
     assert client.fail("SetSourceFace", job_id=job, picture=picture)[0] is Code.INVALID_ARGUMENT
+    client.RemoveFace(face=face.id)
 
 
 def test_outputs_come_and_go_and_a_picture_is_there(client, job):
@@ -197,6 +199,27 @@ def test_the_catalogue_is_whole(api, client):
         one["name"]: one["low"] for one in wanted["beautify"]
     }
     assert told.parameters["properties"].keys() == wanted["parameters"]["properties"].keys()
+
+
+def test_faces_are_enrolled_shown_revoked_and_forgotten(client, port):
+    """R46, C78: the consent's terms come through."""
+    picture = pb.Picture(data=ASTRONAUT.read_bytes(), media_type="image/png", name="commander")
+    assert client.fail("EnrollFace", picture=picture)[0] is Code.PERMISSION_DENIED
+    picture.consent = CONSENT
+    face = client.EnrollFace(picture=picture, jobs=["live-*"], evidence_sha256="ab" * 32)
+    assert (face.name, face.state, list(face.jobs)) == ("commander", "valid", ["live-*"])
+    assert face.evidence.sha256 == "ab" * 32
+    assert client.GetFace(face="commander").id == face.id
+    with Client(port, "key-of-a-viewer") as viewer:
+        assert viewer.fail("ListFaces")[0] is Code.PERMISSION_DENIED
+    digest = f"sha256:{hashlib.sha256(picture.data).hexdigest()}"
+    made = client.CreateJob(id="live-1", spec=pb.Spec(source=TEST, source_face=digest))
+    assert made.spec.source_face == face.id
+    client.DeleteJob(job_id="live-1")
+    assert client.RevokeFace(face=face.id).state == "revoked"
+    client.RemoveFace(face=face.id)
+    assert face.id not in [one.id for one in client.ListFaces().faces]
+    assert client.fail("GetFace", face=face.id)[0] is Code.NOT_FOUND
 
 
 def test_operators_read_who_did_what(client, port):

@@ -18,10 +18,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from livefuse.control.address import parse_address
+from livefuse.control.console import complain, say
 from livefuse.errors import ConfigError
 
 if TYPE_CHECKING:
-    from livefuse.config import Config
+    from livefuse.config import Config, GrpcConfig
     from livefuse.control.grpc.server import GrpcServer
 
 
@@ -46,3 +47,11 @@ def start_grpc(config: Config, upstream: str) -> GrpcServer:
         ) from None
     made: GrpcServer = server.GrpcServer(config, parse_address(upstream))
     return made
+
+
+def announce_grpc(server: GrpcServer, config: GrpcConfig, *, quiet: bool = False) -> None:
+    """Say where gRPC listens, and that it is not where it was to."""
+    if config.port and server.port != config.port:
+        complain(f"port {config.port} is taken: gRPC uses {server.port}")
+    if not quiet:
+        say(f"gRPC: {server.address}")

@@ -45,7 +45,7 @@ def create_query(call: Call, request: Message, headers: Mapping[str, str]) -> Qu
     named = {header: fields.pop(field) for field, header in call.headers if field in fields}
     body = _take_body(call, request, fields)
     kind = {"Content-Type": body.media_type} if body.media_type else {}
-    rest = {name: value for name, value in fields.items() if value != ""}
+    rest = {name: text for name, value in fields.items() if (text := _write_text(value))}
     tail = f"?{urlencode(rest)}" if rest else ""
     return Query(call.method, path + tail, {**headers, **named, **kind}, body.data)
 
@@ -94,9 +94,10 @@ def _take_body(call: Call, request: Message, fields: dict[str, Any]) -> _Body:
     """Return what is sent as the body, and take it out of `fields`."""
     if call.upload and call.upload in fields:
         picture = fields.pop(call.upload)
-        fields |= {name: picture[name] for name in ("consent", "name") if name in picture}
-        data: bytes = getattr(request, call.upload).data
-        return _Body(data, picture.get("media_type", "application/octet-stream"))
+        media_type = picture.pop("media_type", "application/octet-stream")
+        picture.pop("data", None)
+        fields |= picture
+        return _Body(getattr(request, call.upload).data, media_type)
     if not call.body:
         return _Body(None)
     value = fields.copy() if call.body == "*" else fields.get(call.body, {})
@@ -106,6 +107,13 @@ def _take_body(call: Call, request: Message, fields: dict[str, Any]) -> _Body:
         fields.pop(call.body, None)
     media_type = _MEDIA_TYPES.get(call.method, "application/json")
     return _Body(msgspec.json.encode(value), media_type)
+
+
+def _write_text(value: Any) -> str:  # noqa: ANN401 - JSON
+    """Return a field as a query has it."""
+    if isinstance(value, bool):
+        return "true" if value else ""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _unwrap(value: dict[str, Any], kind: Descriptor) -> dict[str, Any]:

@@ -15,10 +15,10 @@ class Call(NamedTuple):
     """One call: `path` names the fields of the request that stand in it.
 
     `body`: the field that is sent as JSON, `*` for all that the path leaves. `upload`: the field of
-    the type Picture whose bytes are sent as they are, where it is set. `reply`: the field of the
-    answer that the JSON becomes, empty for the whole answer. `headers` are fields of the request
-    and the headers they are sent as, `reply_headers` likewise of the answer. What comes back is
-    JSON, the bytes of a file, or server-sent events.
+    the type Picture whose bytes are sent as they are, where it is set; its other parts go into the
+    query. `reply`: the field of the answer that the JSON becomes, empty for the whole answer.
+    `headers` are fields of the request and the headers they are sent as, `reply_headers` likewise
+    of the answer. What comes back is JSON, the bytes of a file, or server-sent events.
     """
 
     name: str
@@ -63,6 +63,14 @@ CALLS: Final[tuple[Call, ...]] = (
     Call("JobService/GetSnapshot", "GET", f"{_JOB}/snapshot.jpg", kind="file"),
     Call("JobService/WriteRecording", "POST", f"{_JOB}/recording"),
     Call("JobService/GetCatalogue", "GET", "/v1/catalogue"),
+    Call("FaceService/ListFaces", "GET", "/v1/faces"),
+    Call("FaceService/GetFace", "GET", "/v1/faces/{face}"),
+    Call("FaceService/EnrollFace", "POST", "/v1/faces", upload="picture"),
+    Call("FaceService/RevokeFace", "POST", "/v1/faces/{face}/revoke"),
+    Call("FaceService/RemoveFace", "DELETE", "/v1/faces/{face}"),
+    Call("FaceService/ListDeniedFaces", "GET", "/v1/denied-faces"),
+    Call("FaceService/DenyFace", "POST", "/v1/denied-faces", upload="picture"),
+    Call("FaceService/AllowFace", "DELETE", "/v1/denied-faces/{face}"),
     Call("AuditService/ListRecords", "GET", "/v1/audit"),
 )
 

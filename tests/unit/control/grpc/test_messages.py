@@ -1,6 +1,7 @@
 """Messages to JSON and back: what is left out stays out, what is empty stays empty."""
 
 import json
+from urllib.parse import parse_qs
 
 import msgspec
 import pytest
@@ -82,6 +83,23 @@ def test_a_picture_is_sent_as_it_is():
     assert query.path.startswith("/v1/jobs/x/source-face?consent=%E6%88%91")
     chosen = ask("SetSourceFace", pb.SetSourceFaceRequest(job_id="x", face="avatar:fox"))
     assert json.loads(chosen.body) == {"face": "avatar:fox"}
+
+
+def test_a_face_comes_with_all_that_was_agreed():
+    picture = pb.Picture(data=b"x", media_type="image/png", consent="A, b, 9d", name="Ann")
+    request = pb.EnrollFaceRequest(
+        picture=picture, jobs=["a*", "b"], forget_picture=True, evidence_bytes=7
+    )
+    query = ask("EnrollFace", request)
+    path, _, tail = query.path.partition("?")
+    assert (query.method, path, query.body) == ("POST", "/v1/faces", b"x")
+    assert parse_qs(tail) == {
+        "consent": ["A, b, 9d"],
+        "name": ["Ann"],
+        "jobs": ["a*,b"],
+        "forget_picture": ["true"],
+        "evidence_bytes": ["7"],
+    }
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

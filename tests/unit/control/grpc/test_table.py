@@ -8,12 +8,14 @@ import sys
 import msgspec
 import pytest
 
-from livefuse.control.api import views
+from livefuse.control.api import faces, views
 from livefuse.control.api.audit import AuditList
 from livefuse.control.api.routes import ROUTES
 from livefuse.control.grpc.table import CALLS, NOT_CALLS
 from livefuse.publish.base import OutputStatus
 from livefuse.safety.audit_records import AuditRecord
+from livefuse.safety.deny_shelf import DeniedFace
+from livefuse.safety.evidence import Evidence
 from livefuse.token import Token
 from livefuse.token.token import LogEntry
 from tests.contract.repo import ROOT
@@ -61,13 +63,18 @@ def test_what_a_call_names_is_in_its_messages(call):
         assert gives == {"data", "media_type"}
 
 
-@pytest.mark.parametrize(
-    ("call", "query"), [(c, r.query) for c in CALLS for r in ROUTES if bare(r.path) == bare(c.path)]
-)
-def test_what_is_left_goes_into_a_query_that_the_address_knows(call, query):
-    if call.upload or call.body == "*":
-        return  # the parts of a picture; a body takes all that is left
+QUERIES = {(route.method, bare(route.path)): route.query for route in ROUTES}
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+def test_what_is_left_goes_into_a_query_that_the_address_knows(call):
+    query = QUERIES[call.method, bare(call.path)]
+    if call.body == "*":
+        return  # it takes all that is left
     fields = set(find_method(call).input_type.fields_by_name)
+    if call.upload:
+        fields |= set(MESSAGES["Picture"].fields_by_name) - {"data", "media_type", call.upload}
+        fields -= {call.upload, "consent"} - set(query)
     used = set(re.findall(r"\{(\w+)\}", call.path)) | {call.body, *dict(call.headers)}
     assert fields - used <= set(query)
 
@@ -89,6 +96,11 @@ def test_what_is_left_goes_into_a_query_that_the_address_knows(call, query):
         ("Recording", views.RecordingView),
         ("CreateJobRequest", views.NewJob),
         ("AddOutputRequest", views.NewOutput),
+        ("EnrolledFace", faces.EnrolledFace),
+        ("ListFacesResponse", faces.FaceList),
+        ("ListDeniedFacesResponse", faces.DeniedList),
+        ("DeniedFace", DeniedFace),
+        ("Evidence", Evidence),
         ("ListRecordsResponse", AuditList),
         ("AuditRecord", AuditRecord),
     ],
