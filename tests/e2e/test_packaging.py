@@ -14,6 +14,8 @@ import pytest
 
 from livefuse.config import load_config
 
+pytestmark = pytest.mark.e2e
+
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "configs"
 MOST_EXPOSED = 2.5

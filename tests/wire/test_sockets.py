@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.wire.servers import NginxRtmp
 
+pytestmark = pytest.mark.wire
+
 _CALLS = "connect,sendto,sendmsg,sendmmsg"
 _PEER = re.compile(
     r"sin6?_port=htons\((?P<port>\d+)\).*?"
