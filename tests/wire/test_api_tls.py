@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from livefuse.control.api.caller import Caller
+from livefuse.control.api.caller import Caller, Role
 from tests.apis import KEY, RunningApi
 from tests.wire.servers import find_program, require, wait_until
 
@@ -92,7 +92,7 @@ class Keys:
     """Keys that can be revoked, as a daemon's."""
 
     def __init__(self):
-        self.held = {"key-that-stays": "operator", "key-that-goes": "viewer"}
+        self.held: dict[str, Role] = {"key-that-stays": "operator", "key-that-goes": "viewer"}
 
     def find(self, given):
         role = self.held.get(given)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PART: Final = re.compile(r"\{(\w+)(?::([\w|]+))?\}")
 _WAYS: Final = frozenset({"whip", "whep"})
-_ALWAYS_FAILS: Final = (401, 403)
+_ALWAYS_FAILS: Final = (401, 403, 429)
 _REF: Final = "#/components/schemas/{name}"
 
 
