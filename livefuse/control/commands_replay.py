@@ -147,6 +147,7 @@ def _replay(
     request: RunRequest, file: Path, report_path: Path | None, costs: KnownCosts, *, quiet: bool
 ) -> None:
     from livefuse.clock import SystemClock  # noqa: PLC0415 - these load the codecs
+    from livefuse.control.job_audit import JobAudit  # noqa: PLC0415 - as above
     from livefuse.control.outputs import explain_lost_files  # noqa: PLC0415 - as above
     from livefuse.decisions import format_report  # noqa: PLC0415 - as above
     from livefuse.ingest.playback import open_recording  # noqa: PLC0415 - as above
@@ -167,7 +168,8 @@ def _replay(
     recording = open_recording(file, request.config.ingest)
     worker = Worker(request.config, SystemClock())
     replay = Replay(spec, request.config, recording, worker.create_pipeline, costs)
-    report = replay.run()
+    with JobAudit(worker).note_replay(spec):
+        report = replay.run()
     if report_path is not None:
         write_atomically(report_path, format_report(report), "--report")
     if lost := explain_lost_files(replay.list_outputs()):

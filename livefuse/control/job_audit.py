@@ -2,7 +2,7 @@
 
 job.created -> job.submitted -> job.started -> job.running <-> job.degraded -> job.stopping ->
 job.stopped | job.failed; job.deleted; job.refused (no consent); token.changed, source.changed,
-output.added, output.removed, recording.written.
+output.added, output.removed, recording.written, replay.started -> replay.stopped | replay.failed.
 """
 
 from __future__ import annotations
@@ -119,6 +119,27 @@ class JobAudit:
             AuditError: it cannot be logged.
         """
         self._log.append("recording.written", job=job_id)
+
+    @contextlib.contextmanager
+    def note_replay(self, spec: JobSpec) -> Iterator[None]:
+        """A recording is about to be treated in virtual time; without targets nothing is kept.
+
+        Raises:
+            ConsentError: its face may not be shown.
+            AuditError: it cannot be logged.
+        """
+        if not spec.targets:
+            yield
+            return
+        with self.note_refusal("", "replay"):
+            facts = self._describe_face("", spec.source_face, spec.operations)
+        self._log.append("replay.started", facts=describe_spec(spec) | facts)
+        try:
+            yield
+        except LivefuseError as error:
+            self._log.owe("replay.failed", facts={"reason": redact_text(error.message)})
+            raise
+        self._log.owe("replay.stopped")
 
     @contextlib.contextmanager
     def note_refusal(self, job_id: str, what: str) -> Iterator[None]:

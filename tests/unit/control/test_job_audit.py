@@ -11,9 +11,9 @@ import pytest
 
 from livefuse.clock import NS_PER_S, ManualClock
 from livefuse.config import AuditConfig
-from livefuse.control.job_audit import describe_change, describe_spec
+from livefuse.control.job_audit import JobAudit, describe_change, describe_spec
 from livefuse.control.job_watch import GRACE_NS, JobWatch, RoomWatch
-from livefuse.errors import AuditError, IngestConnectError
+from livefuse.errors import AuditError, ConsentError, IngestConnectError, JobError
 from livefuse.health import Condition
 from livefuse.safety.audit import AuditLog
 from livefuse.safety.audit_read import AuditQuery, read_audit
@@ -50,6 +50,49 @@ def test_a_spec_is_told_without_secrets():
     facts = describe_spec(spec)
     assert facts["source"] == "rtsp://***@h/cam"
     assert facts["outputs"] == ["rtmp://h/app/***", "srt://h:1?***"]
+
+
+class TestReplay:
+    """What a replay leaves behind is generated too."""
+
+    @pytest.fixture
+    def jobs(self, log, clock):
+        faces = SimpleNamespace(check_consent=self.refuse)
+        worker = SimpleNamespace(
+            audit=log, faces=faces, clock=clock, config=SimpleNamespace(audit=AuditConfig())
+        )
+        return JobAudit(cast("Any", worker))
+
+    def refuse(self, _face_id, _job_id):
+        raise ConsentError("the consent for Anna was revoked on 2026-01-01")
+
+    def test_from_its_beginning_to_its_end(self, jobs, log):
+        spec = JobSpec("replay:a.rec", ("b.mp4",), ("detect", "blur"))
+        with jobs.note_replay(spec):
+            assert list_records(log) == [("replay.started", "")]
+        with pytest.raises(JobError), jobs.note_replay(spec):
+            raise JobError("the disc is full")
+        assert [event for event, _ in list_records(log)] == [
+            "replay.started",
+            "replay.stopped",
+            "replay.started",
+            "replay.failed",
+        ]
+
+    def test_without_a_target_it_leaves_nothing_behind(self, jobs, log):
+        with jobs.note_replay(JobSpec("replay:a.rec", (), ("detect", "blur"))):
+            pass
+        assert list_records(log) == []
+
+    def test_never_without_consent(self, jobs, log):
+        """(C78)"""
+        operations = ("detect", "align", "swap")
+        spec = JobSpec("replay:a.rec", ("b.mp4",), operations, source_face="face_0123456789ab")
+        with pytest.raises(ConsentError), jobs.note_replay(spec):
+            pytest.fail("nothing may begin")
+        (record,) = read_audit(log.folder, AuditQuery())
+        assert record.event == "job.refused"
+        assert record.facts["reason"] == "the consent for Anna was revoked on 2026-01-01"
 
 
 class FakeJob:
