@@ -184,10 +184,8 @@ class RunningDaemon:
         deadline = time.monotonic() + timeout_s
         while True:
             text = self.ask("GET", "/metrics").data.decode()
-            count = {
-                n: int(re.findall(rf"^livefuse_daemon_{n} (\d+)", text, re.M)[0]) for n in _SPARE
-            }
-            if count["workers_answering"] > count["busy_workers"]:
+            found = [re.findall(rf"^livefuse_daemon_{n} (\d+)", text, re.MULTILINE) for n in _SPARE]
+            if int(found[0][0]) > int(found[1][0]):
                 return
             assert time.monotonic() < deadline, self.read_log()
             time.sleep(0.1)

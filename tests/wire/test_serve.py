@@ -268,7 +268,7 @@ def test_it_drains_and_the_next_goes_on_in_another_file(tmp_path):
     ]
     assert daemon.get_job(draft)["state"] == "draft"
     os.kill(daemon.find_worker(name), signal.SIGKILL)
-    wait_until(lambda: (tmp_path / "out" / "cam-3.mp4").exists(), 20)
+    wait_until((tmp_path / "out" / "cam-3.mp4").exists, 30)
     daemon.wait_frames(name, 5)
     stopped = daemon.ask("POST", f"/v1/jobs/{name}/stop").value
     assert stopped["state"] == "stopped"

@@ -24,6 +24,7 @@ from livefuse.control.job_audit import JobAudit
 from livefuse.control.jobs import JobManager
 from livefuse.errors import LivefuseError
 from livefuse.publish.fanout import name_outputs
+from livefuse.redact import redact_text
 from livefuse.telemetry import set_up_logging
 from livefuse.token import create_token
 from livefuse.workers.local import Worker
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
 
     from livefuse.control.api.figures import Figures
     from livefuse.control.managed import ManagedJob
+    from livefuse.health import Condition
+    from livefuse.job import Job
     from livefuse.spec import JobSpec
-    from livefuse.telemetry import Statistics
 
 BEAT_S: Final = 0.5
 _LINGER_S: Final = 2.0
@@ -129,8 +131,8 @@ def _warm_up(worker: Worker) -> None:
 
 async def _tell(asked: Figures, manager: JobManager, beats: BinaryIO) -> None:
     jobs = manager.list_managed()
-    figures = await asyncio.gather(*(asked.collect(managed.job) for managed in jobs))
-    beat = Beat(jobs=[_describe(*each) for each in zip(jobs, figures, strict=True)])
+    conditions = await asyncio.gather(*(_judge(asked, managed.job) for managed in jobs))
+    beat = Beat(jobs=[_describe(*each) for each in zip(jobs, conditions, strict=True)])
     data = msgspec.json.encode(beat) + b"\n"
     try:
         # A few hundred bytes into a pipe that is read at once.
@@ -139,7 +141,14 @@ async def _tell(asked: Figures, manager: JobManager, beats: BinaryIO) -> None:
         os._exit(1)
 
 
-def _describe(managed: ManagedJob, figures: Statistics | None) -> JobBeat:
+async def _judge(asked: Figures, job: Job | None) -> Condition | None:
+    """Return how a job is, None when there is none or it does not answer."""
+    if job is None:
+        return None
+    return await asked.ask(("health", job), lambda: job.report.judge(job.state, job.error))
+
+
+def _describe(managed: ManagedJob, condition: Condition | None) -> JobBeat:
     beat = partial(
         JobBeat,
         id=managed.job_id,
@@ -147,6 +156,6 @@ def _describe(managed: ManagedJob, figures: Statistics | None) -> JobBeat:
         error=managed.error,
         error_type=managed.error_type,
     )
-    if figures is None:
+    if condition is None:
         return beat()
-    return beat(health=figures.health, reason=figures.health_reason)
+    return beat(health=condition.health, reason=redact_text(condition.reason))

@@ -55,7 +55,10 @@ class Daemon:
             JobError: it does not run.
         """
         life = self.supervisor.get_life(job_id)
-        if self.book.get(job_id).phase not in ACTIVE:
+        phase = self.book.get(job_id).phase
+        if phase == "queued":
+            raise JobError(f"the job {job_id} waits for its turn", hint="try again later")
+        if phase not in ACTIVE:
             raise JobError(f"the job {job_id} is not running", hint="start it first")
         if life.worker is None:
             try:

@@ -62,14 +62,14 @@ async def ask(
     Raises:
         WorkerLostError: it is gone before it has answered.
     """
-    headers = _pick_headers(request) | worker.sign(get_caller(request))
+    headers = pick_headers(request) | worker.sign(get_caller(request))
     body = request.get(HELD_BODY) if body is None else body
     data = body if body is not None else request.content if request.can_read_body else None
     if body is not None:
         headers.pop("Content-Length", None)
     try:
         answer = await worker.session.request(
-            request.method, _find_url(request), data=data, headers=headers, allow_redirects=False
+            request.method, find_url(request), data=data, headers=headers, allow_redirects=False
         )
     except (aiohttp.ClientError, OSError, RuntimeError):
         if request.content.exception() is not None:
@@ -79,7 +79,7 @@ async def ask(
         yield answer
 
 
-def _find_url(request: web.Request) -> URL:
+def find_url(request: web.Request) -> URL:
     """Return the address at the worker: the same, without the key."""
     url = request.rel_url
     if "key" in url.query:
@@ -87,7 +87,8 @@ def _find_url(request: web.Request) -> URL:
     return URL(f"{_BASE}{url.raw_path_qs}", encoded=True)
 
 
-def _pick_headers(request: web.Request) -> dict[str, str]:
+def pick_headers(request: web.Request) -> dict[str, str]:
+    """Return what of the request's headers is for the worker too."""
     named = {name.strip().lower() for name in request.headers.get("Connection", "").split(",")}
     left_out = _HOP | _OURS | named
     return {name: value for name, value in request.headers.items() if name.lower() not in left_out}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from livefuse.config import Config
     from livefuse.control.daemon.folder import DaemonFolder
+
+Left = Literal["clean", "worn", "unknown"]
+"""How a job leaves its worker."""
 
 _LOOK_S: Final = 0.5
 _LATE_S: Final = 1.0
@@ -92,17 +95,24 @@ class WorkerPool:
         """
         return await self._wait_for(self._find_idlest)
 
-    def release(self, worker: WorkerHandle, job_id: str, *, is_clean: bool) -> None:
-        """Take the job from the worker; one that is not as it was before is ended."""
+    def release(self, worker: WorkerHandle, job_id: str, state: Left = "clean") -> None:
+        """Take the job from the worker, which is `worn` when it is not as it was before.
+
+        With `unknown` nobody can say whether the job still runs there: it is ended at once.
+        """
         worker.jobs.discard(job_id)
-        if worker.jobs:
-            return
-        if not is_clean or self._count_idle() > self._settings.spare_workers:
+        worker.is_worn = worker.is_worn or state == "worn"
+        if state == "unknown":
+            worker.end("what a job left in it is not known")
+        elif not worker.jobs and (
+            worker.is_worn or self._count_idle() > self._settings.spare_workers
+        ):
             worker.end("it is not needed")
 
     async def close(self) -> None:
         """End all workers and wait for that."""
         self._is_closed = True
+        self._tell_news()
         await asyncio.gather(*(worker.close() for worker in list(self.workers)))
 
     async def _wait_for(self, find: Callable[[], WorkerHandle | None]) -> WorkerHandle:
@@ -110,6 +120,8 @@ class WorkerPool:
         try:
             async with asyncio.timeout(_WAIT_S):
                 while (worker := find()) is None:
+                    if self._is_closed:
+                        raise JobCapacityError("livefuse is ending", hint="start it again")
                     self._restock()
                     await self._news.wait()
                 return worker

@@ -14,7 +14,7 @@ from livefuse.safety.actor import ITSELF
 if TYPE_CHECKING:
     from livefuse.control.daemon.book import JobBook
     from livefuse.control.daemon.lives import Life
-    from livefuse.control.daemon.pool import WorkerPool
+    from livefuse.control.daemon.pool import Left, WorkerPool
     from livefuse.control.daemon.records import JobRecord
     from livefuse.control.daemon.worker import WorkerHandle
     from livefuse.telemetry import Statistics
@@ -61,14 +61,15 @@ class Stint:
         """Leave the worker, having stopped the job if that was asked for, and keep how it was."""
         life = self._life
         figures = await self._stop() if end == "asked" else await self._read_figures()
-        is_clean = figures is not None and not figures.counts.get("abandoned_threads", 0)
+        is_worn = figures is None or figures.counts.get("abandoned_threads", 0)
+        state: Left = "worn" if is_worn else "clean"
         try:
             await self.worker.ask("DELETE", self._path)
         except LivefuseError:
-            is_clean = False
+            state = "unknown"
         life.figures = figures
         life.leave_worker()
-        self._pool.release(self.worker, life.job_id, is_clean=is_clean)
+        self._pool.release(self.worker, life.job_id, state)
         await self._settle(end)
 
     async def _settle(self, end: End) -> None:

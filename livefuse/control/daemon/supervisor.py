@@ -211,7 +211,7 @@ class Supervisor:
         finally:
             if (worker := life.worker) is not None:  # it was not left in order
                 life.leave_worker()
-                self.pool.release(worker, life.job_id, is_clean=False)
+                self.pool.release(worker, life.job_id, "unknown")
             life.is_over.set()
             if not taken.done():
                 taken.set_result(None)
@@ -221,7 +221,7 @@ class Supervisor:
             try:
                 stint = await self._give(life, resumes=resumes)
             except _PASSING as error:
-                if not resumes:
+                if not resumes and type(error) is JobCapacityError:
                     raise
                 cause = error.message
             else:
@@ -249,9 +249,10 @@ class Supervisor:
                 await worker.ask("POST", "/v1/jobs", wish, caller=name_owner(record, life.caller))
                 life.take_worker(worker, await name_targets(worker, record))
                 self._log.info("job taken", job=job_id, worker=worker.number, pid=worker.pid)
-        except BaseException:
-            # How far it came with the job, nobody knows.
-            self.pool.release(worker, job_id, is_clean=False)
+        except BaseException as error:
+            # What a worker refuses leaves nothing in it; else nobody knows how far it came.
+            is_refused = isinstance(error, LivefuseError) and not isinstance(error, _PASSING)
+            self.pool.release(worker, job_id, "clean" if is_refused else "unknown")
             raise
         return Stint(life, worker, self.book, self.pool)
 

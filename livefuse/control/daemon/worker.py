@@ -72,6 +72,8 @@ class WorkerHandle:
         self.has_ended = asyncio.Event()
         self.exit_code: int | None = None
         self.ended_by = ""
+        self.is_worn = False
+        """Something is left of a job that it had: it takes no other one once it is empty."""
         self._loop = asyncio.get_running_loop()
         self.began_s = self.last_beat_s = self._loop.time()
         self._on_change = on_change
@@ -109,7 +111,8 @@ class WorkerHandle:
     @property
     def is_alive(self) -> bool:
         """Whether it can be given jobs: ready, not gone, and nobody is ending it."""
-        return self.is_ready.is_set() and not self.has_ended.is_set() and not self.ended_by
+        is_here = self.is_ready.is_set() and not self.has_ended.is_set()
+        return is_here and not self.ended_by and not self.is_worn
 
     def describe_end(self) -> str:
         """Return why it is gone, in words."""
