@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
@@ -50,6 +50,8 @@ OWN: Final[dict[tuple[str, str], Handler]] = {
 }
 """What the daemon knows itself, or has to keep. All else of a job is passed on to its worker."""
 
+_OF_WORKERS: Final = ("503", "504", "507")
+"""No worker is there, one does not answer, or what was to be kept cannot be."""
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
@@ -129,6 +131,18 @@ def create_application(
 
 
 async def _show_description(_request: web.Request) -> web.Response:
+    return answer(describe())
+
+
+def describe() -> dict[str, Any]:
+    """Return the description of the API, with how a daemon can fail besides."""
     from livefuse.control.api.openapi import create_description  # noqa: PLC0415 - rarely asked for
 
-    return answer(create_description())
+    description = create_description()
+    description["info"]["summary"] = "The API of a daemon, whose workers run the jobs."
+    for path, operations in description["paths"].items():
+        if path.startswith("/v1/"):
+            for operation in operations.values():
+                problem = operation["responses"]["401"]
+                operation["responses"] |= dict.fromkeys(_OF_WORKERS, problem)
+    return description
