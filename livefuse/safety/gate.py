@@ -145,8 +145,12 @@ class FaceGate:
             )
         return record
 
-    def check_source(self, face_id: str, job_id: str | None = None) -> FaceRecord:
+    def check_source(
+        self, face_id: str, job_id: str | None = None, *, for_job: str = ""
+    ) -> FaceRecord:
         """Return the record of a face that the job may be made from now: consent, deny list.
+
+        `for_job`: whose job it is for, where nobody asks yet whether the consent is for that one.
 
         Raises:
             ConsentError: as `check_consent`.
@@ -162,7 +166,8 @@ class FaceGate:
                 hint="enroll it again without --forget-picture; select=reference and blur_whom "
                 "know the face without it",
             )
-        self.check_denied(record, self._get_looks(record), job_id or "")
+        if self.denied.sign() is not None:
+            self.check_denied(record, self._get_looks(record), job_id or for_job)
         return record
 
     def check_denied(

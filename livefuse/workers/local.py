@@ -73,7 +73,7 @@ class Worker:
         if spec.operations:
             self._get_sessions(config.models).check_device()
         if spec.source_face and not GENERATING.isdisjoint(spec.operations):
-            self.check_face(spec.source_face)
+            self.check_face(spec.source_face, for_job=job_id)
         create_pipeline = partial(self.create_pipeline, config=config, job_id=job_id)
         forget = self._get_sessions(config.models).forget
         keys = load_mark_keys(self.config.safety)
@@ -91,10 +91,11 @@ class Worker:
         for job_id in ended[: max(len(ended) - _ENDED_KEPT, 0)]:
             self.release_job(job_id)
 
-    def check_face(self, face_id: str, job_id: str | None = None) -> None:
+    def check_face(self, face_id: str, job_id: str | None = None, *, for_job: str = "") -> None:
         """Refuse a face that the job may not show, before anything is made of it.
 
         Without `job_id` nobody asks whether the consent is for this job; the job's start does.
+        `for_job` is named in the log all the same.
 
         Raises:
             ConsentError: it is not enrolled, or its consent does not hold or not for this job.
@@ -105,7 +106,7 @@ class Worker:
         if is_avatar(face_id):
             check_avatar(face_id)
         else:
-            self.faces.check_source(face_id, job_id)
+            self.faces.check_source(face_id, job_id, for_job=for_job)
 
     def find_face(self, name: str) -> str:
         """Return the id of a face named by id, name, `avatar:NAME`, or by its enrolled picture.

@@ -97,7 +97,8 @@ def _list_drawn(api: Api) -> list[FaceView]:
 def _list_people(api: Api) -> list[FaceView]:
     worker = api.manager.worker
     now = worker.clock.epoch_s()
-    records = [r for r in worker.faces.list_records() if r.get_state(now) == "valid"]
+    valid = [r for r in worker.faces.list_records() if r.get_state(now) == "valid"]
+    records = [r for r in valid if r.has_picture]  # others are known again, and cannot be shown
     return [create_face_view(r.face_id, r.person) for r in records]
 
 

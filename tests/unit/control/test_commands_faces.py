@@ -1,5 +1,6 @@
 """`livefuse faces` and `livefuse token`, as typed: words, exit codes, one line when it fails."""
 
+import hashlib
 import io
 import json
 import sys
@@ -10,6 +11,8 @@ import pytest
 
 from livefuse.control.cli import main
 from livefuse.errors import EXIT_CODES, ConfigError, ConsentError, RefusedError, TokenError
+from livefuse.ingest.scene.talking_head import load_portrait
+from livefuse.safety.audit_records import parse_line
 from tests.faces import ASTRONAUT
 
 CONSENT = "Eileen Collins, my live streams, 90d"
@@ -72,6 +75,93 @@ def test_a_refused_picture_leaves_nothing(run, tmp_path):
     expect_one_line(run("faces", "revoke", "Bob"), consent, "Bob", "faces list")
     expect_one_line(run("faces", "remove", "Bob"), consent, "Bob")
     assert not (tmp_path / "data").exists()
+
+
+def test_a_consent_for_some_jobs_with_its_evidence_is_shown(run, tmp_path):
+    """R54"""
+    form = tmp_path / "form.pdf"
+    form.write_bytes(b"a signed form")
+    enroll = ("faces", "enroll", ASTRONAUT, "--consent", CONSENT, "--name", "Eileen")
+    code, _, errors = run(*enroll, "--jobs", "show-*", "--jobs", "main", "--evidence", form)
+    assert (code, errors) == (0, "")
+    _, shown, _ = run("faces", "show", "eileen")
+    lines = dict(line.split(maxsplit=1) for line in shown.splitlines())
+    assert lines["who"] == "Eileen Collins"
+    assert lines["purpose"] == "my live streams"
+    assert lines["jobs"] == "show-*, main"
+    assert lines["evidence"].startswith("form.pdf, 13 bytes, SHA-256 ")
+    assert hashlib.sha256(b"a signed form").hexdigest() in lines["evidence"]
+    assert " by cli:" in lines["enrolled"]
+    assert lines["picture"].endswith(", kept")
+    empty, none = tmp_path / "empty", tmp_path / "none"
+    empty.touch()
+    expect_one_line(run(*enroll, "--evidence", empty), EXIT_CODES[ConsentError], "empty")
+    expect_one_line(run(*enroll, "--evidence", none), EXIT_CODES[ConfigError], "evidence", "none")
+    expect_one_line(run(*enroll, "--jobs", "a b"), EXIT_CODES[ConsentError], "names no jobs")
+    expect_one_line(run("faces", "show", "Bob"), EXIT_CODES[ConsentError], "Bob")
+
+
+def test_a_consent_for_other_jobs_is_none_for_this_one(run, tmp_path):
+    """R54, C78"""
+    run("faces", "enroll", ASTRONAUT, "--consent", CONSENT, "--name", "Eileen", "--jobs", "show-*")
+    done = run("run", "--from", "demo:", "--to", tmp_path / "a.mp4", "--source-face", "eileen",
+               "--set", "http.enabled=false", "--for", "1")  # fmt: skip
+    assert done[0] == EXIT_CODES[ConsentError]
+    assert "is for the jobs show-*, not for main" in done[2]
+    assert not (tmp_path / "a.mp4").exists()
+
+
+def test_a_face_without_its_picture_is_known_and_not_shown(run, tmp_path):
+    enroll = ("faces", "enroll", ASTRONAUT, "--consent", CONSENT, "--name", "Eileen")
+    code, said, _ = run(*enroll, "--forget-picture")
+    assert code == 0
+    assert "no swap or puppet" in said
+    assert not list((tmp_path / "data").rglob("picture"))
+    assert "not kept" in run("faces", "show", "eileen")[1]
+    done = run("run", "--from", "demo:", "--to", tmp_path / "a.mp4", "--source-face", "eileen",
+               "--set", "http.enabled=false", "--for", "1")  # fmt: skip
+    assert done[0] == EXIT_CODES[RefusedError]
+    assert "picture of Eileen was not kept" in done[2]
+
+
+def test_a_denied_face_is_refused_until_it_is_let_go(run, tmp_path):
+    """R53, C75: by the embedded network; the portrait of demo: is the same person's."""
+    portrait = tmp_path / "portrait.png"
+    cv2.imwrite(str(portrait), load_portrait())
+    code, said, _ = run("faces", "deny", portrait, "--name", "Eileen")
+    assert (code, said.split()[2]) == (0, "Eileen:")
+    denied = said.split()[1]
+    assert run("faces", "deny", "--list")[1].split()[::2] == [denied, "Eileen"]
+    refused = EXIT_CODES[RefusedError]
+    enroll = ("faces", "enroll", ASTRONAUT, "--consent", CONSENT)
+    expect_one_line(run(*enroll), refused, "denied here", "6 of 6 looks", "likeness 0.9")
+    assert run("faces", "deny", "--remove", "eileen")[1] == f"no longer denied: {denied}\n"
+    assert run(*enroll)[0] == 0
+    assert "nobody is denied" in run("faces", "deny", "--list")[2]
+    expect_one_line(run("faces", "deny", "--remove", "eileen"), refused, "eileen")
+    expect_one_line(run("faces", "deny"), EXIT_CODES[ConfigError], "one of a picture")
+    expect_one_line(run("faces", "deny", __file__, "--name", "x"), refused, "PNG")
+
+
+def test_names_of_public_figures_are_refused(run, tmp_path):
+    """R53: of a face, of who consents, of a look; each is logged."""
+    refused = EXIT_CODES[RefusedError]
+    enroll = ("faces", "enroll", ASTRONAUT, "--consent")
+    expect_one_line(run(*enroll, CONSENT, "--name", "Elon Musk"), refused, "name", "Elon Musk")
+    expect_one_line(run(*enroll, "习近平, tests, 9d"), refused, "consent", "Xi Jinping")
+    done = run("run", "--from", "demo:", "--to", tmp_path / "a.mp4", "--look", "Taylor_Swift")
+    expect_one_line(done, refused, "the look names a public figure: Taylor Swift", "allow_names")
+    log = tmp_path / "data" / "livefuse" / "audit" / "audit.jsonl"
+    records = [parse_line(line) for line in log.read_bytes().splitlines()]
+    assert [(r.event, r.who, r.facts["what"]) for r in records if r is not None] == [
+        ("refusal.prompt", "cli", "the name"),
+        ("refusal.prompt", "cli", "the consent"),
+        ("refusal.prompt", "cli", "the look"),
+    ]
+    allowed = tmp_path / "allowed.txt"
+    allowed.write_text("Elon Musk\n")
+    done = run(*enroll, CONSENT, "--name", "Elon Musk", "--set", f"refuse.allow_names={allowed}")
+    assert done[0] == 0
 
 
 def test_a_token_is_sealed_and_opened(run, tmp_path):

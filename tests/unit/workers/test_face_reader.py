@@ -60,6 +60,17 @@ def test_embeddings_are_unit_vectors_that_know_a_face_again(reader, portrait):
         reader.embed(np.full((300, 400, 3), 128, np.uint8))
 
 
+def test_six_looks_at_a_face_are_one_person_s(reader, portrait):
+    """C75: the first is the plain one, the others agree with it."""
+    looks = reader.embed_looks(portrait)
+    assert looks.shape == (6, 128)
+    assert np.abs(looks[0] - reader.embed(portrait)).max() < 1e-5
+    assert float((looks @ looks[0]).min()) > 0.95
+    mirrored = reader.embed_looks(np.ascontiguousarray(portrait[:, ::-1]))
+    assert float(np.median(mirrored @ looks.T)) > 0.95
+    assert reader.get_same() == reader.embedder.get_same() == 0.924
+
+
 def test_an_enrolled_person_is_in_the_gallery(reader, tmp_path):
     """R24"""
     settings = SafetyConfig(folder=str(tmp_path))
