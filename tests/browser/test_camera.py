@@ -143,6 +143,30 @@ def test_what_is_switched_is_seen_at_once(visit, empty, record_property):
     visitor.wait(lambda: visitor.counter() is not None, "to be seen again")
 
 
+def test_the_camera_outlives_a_change_of_the_language(visit, empty):
+    """The same track goes on being sent to the same job; what is refused is told in Chinese."""
+    visitor = visit(expects=("status of 4",))
+    start_camera(visitor)
+    track = "before.srcObject.getVideoTracks()[0]"
+    sent = visitor.page.evaluate(f"{track}.id")
+    started = empty.ask("GET", "/v1/jobs/camera").value
+    visitor.find("#language").click()
+    visitor.wait_text("#stop-camera", "停止我的摄像头")
+    assert visitor.page.evaluate(f"[{track}.id, {track}.readyState]") == [sent, "live"]
+    visitor.wait_playing()
+    assert visitor.wait(visitor.counter, "a counter") is not None
+    now = empty.ask("GET", "/v1/jobs/camera").value
+    assert [now["state"], now["spec"]] == [started["state"], started["spec"]]
+    visitor.find("#tab-outputs").click()
+    visitor.find("#target").fill("../elsewhere.mp4")
+    visitor.find("#add-target").click()
+    visitor.wait_text("#target-problem", "经 HTTP 要求的文件不能放在那里。")
+    visitor.find("#tab-studio").click()
+    visitor.find("#stop-camera").click()
+    visitor.wait_text("#stage-said", "请启动摄像头")
+    assert empty.ask("GET", "/v1/jobs").value == {"jobs": []}
+
+
 def test_another_page_takes_over(visit, empty):
     """The one that had the camera job says so and lets its own camera go."""
     first = visit(expects=("status of 40",))

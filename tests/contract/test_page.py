@@ -53,6 +53,18 @@ def test_words_have_the_same_gaps():
         assert sorted(re.findall(r"{\w+}", text)) == sorted(re.findall(r"{\w+}", chinese[key])), key
 
 
+def test_reasons_are_those_that_livefuse_gives():
+    """A sentence that is changed in the code has to be changed in the page's table too."""
+    pairs = re.findall(r'\["([^"]+)", "([^"]+)"\]', read_text(WEB / "reasons.js"))
+    assert len(pairs) >= 20
+    sources = (read_text(path) for path in (ROOT / "livefuse").rglob("*.py"))
+    said = re.sub(r'"\s+f?"', "", "\n".join(sources))
+    for reason, chinese in pairs:
+        assert sorted(re.findall(r"{\w+}", reason)) == sorted(re.findall(r"{\w+}", chinese))
+        parts = (re.escape(part) for part in re.split(r"{\w+}", reason))
+        assert re.search('f?"' + r"\{[^}\n]+\}".join(parts) + '"', said), reason
+
+
 def test_keys_are_named_where_they_are_used():
     """A key that is put together could not be looked for: `sayOf` has that trade alone."""
     built = [(f, m) for f, m in [*collect(_SAY), *collect(_SAY_OF)] if not _LITERAL.search(m)]

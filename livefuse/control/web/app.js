@@ -6,7 +6,7 @@
 //   monitor.js    the figures, drawn (chart.js)
 //   outputs.js    what to paste where; targets
 //   screen.js     only the picture, for ?view=screen
-//   api.js rtc.js dom.js words.js (english.js chinese.js)    what they stand on
+//   api.js rtc.js dom.js words.js (english.js chinese.js reasons.js)    what they stand on
 
 import { Problem, ask, follow, getKey, patchToken, setKey, takeKey } from "/web/api.js";
 import { find, make, setText } from "/web/dom.js";
@@ -16,7 +16,7 @@ import { showScreen } from "/web/screen.js";
 import { CAMERA_JOB } from "/web/source.js";
 import { startJob } from "/web/stage.js";
 import { createStudio } from "/web/studio.js";
-import { changeLanguage, isChinese, putWords, say, sayOf } from "/web/words.js";
+import { changeLanguage, isChinese, putWords, say, sayOf, sayReason } from "/web/words.js";
 
 const TABS = ["studio", "monitor", "outputs"];
 const POLL_MS = 3000;
@@ -41,7 +41,7 @@ const page = {
 function tell(error, place = null) {
   const isProblem = error instanceof Problem;
   const text = isProblem
-    ? [error.message.replace(/[.。]$/, ""), error.hint].filter(Boolean).map(capitalise).join(isChinese() ? "。" : ". ")
+    ? [error.message.replace(/[.。]$/, ""), error.hint].filter(Boolean).map(sayReason).map(capitalise).join(isChinese() ? "。" : ". ")
     : say("fault", { text: error.message });
   const field = place ?? find("problem");
   setText(field, text);
@@ -239,6 +239,37 @@ function askForKey() {
   field.focus();
 }
 
+function labelFrame() {
+  putWords();
+  find("language").textContent = isChinese() ? "English" : "中文";
+  find("language").lang = isChinese() ? "en" : "zh-CN";
+  find("tabs").setAttribute("aria-label", say("views"));
+}
+
+/** Go over to the other language. The views are made anew; the camera goes on meanwhile. */
+function speakOther() {
+  changeLanguage();
+  if (!views.studio) {
+    location.reload();
+    return;
+  }
+  labelFrame();
+  const camera = views.studio.leave();
+  buildViews(camera);
+  for (const tab of TABS) views[tab].onShown?.(!find(tab).hidden);
+  lookAt(state.job);
+  for (const view of Object.values(views)) view.onJobs?.(state.jobs);
+}
+
+function buildViews(camera) {
+  for (const tab of TABS) find(tab).replaceChildren();
+  views = {
+    studio: createStudio(find("studio"), page, camera),
+    monitor: createMonitor(find("monitor"), page),
+    outputs: createOutputs(find("outputs"), page),
+  };
+}
+
 async function start() {
   takeKey();
   putWords();
@@ -247,13 +278,8 @@ async function start() {
     showScreen(address.searchParams.get("job") ?? "main");
     return;
   }
-  find("language").textContent = isChinese() ? "English" : "中文";
-  find("language").lang = isChinese() ? "en" : "zh-CN";
-  find("language").addEventListener("click", () => {
-    changeLanguage();
-    location.reload();
-  });
-  find("tabs").setAttribute("aria-label", say("views"));
+  labelFrame();
+  find("language").addEventListener("click", speakOther);
   find("cover").addEventListener("click", cover);
   find("job").addEventListener("change", (event) => lookAt(event.target.value));
   setUpTabs();
@@ -271,11 +297,7 @@ async function load() {
     setTimeout(() => load().catch(tell), POLL_MS);
     return;
   }
-  views = {
-    studio: createStudio(find("studio"), page),
-    monitor: createMonitor(find("monitor"), page),
-    outputs: createOutputs(find("outputs"), page),
-  };
+  buildViews();
   await refreshJobs();
   if (!state.jobs.length) lookAt(null);
   setInterval(() => {

@@ -14,8 +14,11 @@ const HINTS = {
   AbortError: () => [say("cameraBusy"), say("cameraBusyHint")],
 };
 
-/** Return the card: `element`, `getRaw()` this page's own camera, `start()` and `onChange` of it. */
-export function createSource(page, onChange) {
+/**
+ * Return the card: `element`, `start()`, and `camera`, which outlives it: given to the next card as
+ * `view` it goes on. `onChange` is told of this page's own pictures.
+ */
+export function createSource(page, onChange, view = { raw: null, line: null, isBusy: false, aside: [] }) {
   const problem = make("p", { class: "problem", role: "alert", hidden: true, id: "source-problem" });
   const progress = make("p", { class: "quiet", role: "status", id: "source-progress" });
   const device = make("select", { id: "device" });
@@ -24,7 +27,6 @@ export function createSource(page, onChange) {
   const startButton = make("button", { type: "button", id: "start-camera", class: "strong" }, say("startCamera"));
   const stopButton = make("button", { type: "button", id: "stop-camera", hidden: true }, say("stop"));
   const openButton = make("button", { type: "submit", id: "open-stream" }, say("start"));
-  const view = { raw: null, line: null, isBusy: false, aside: [] };
 
   function show() {
     startButton.hidden = view.raw !== null;
@@ -38,14 +40,14 @@ export function createSource(page, onChange) {
     view.line = null;
     for (const track of view.raw?.getTracks() ?? []) track.stop();
     view.raw = null;
-    show();
+    view.show();
   }
 
   async function run(work) {
     if (view.isBusy) return;
     problem.hidden = true;
     view.isBusy = true;
-    show();
+    view.show();
     try {
       await work();
     } catch (error) {
@@ -53,15 +55,15 @@ export function createSource(page, onChange) {
     } finally {
       setText(progress, "");
       view.isBusy = false;
-      show();
+      view.show();
     }
   }
 
   async function start() {
     setText(progress, say("asking"));
     if (view.raw === null) view.raw = await openCamera(device.value, hasSound.checked);
-    for (const track of view.raw.getVideoTracks()) track.addEventListener("ended", () => run(lose));
-    fillDevices(device);
+    for (const track of view.raw.getVideoTracks()) track.addEventListener("ended", () => view.lose());
+    fillDevices(device, view.raw);
     setText(progress, say("starting"));
     try {
       await startJob();
@@ -104,7 +106,7 @@ export function createSource(page, onChange) {
   async function sendCamera() {
     view.line?.close();
     view.line = await publish(`/v1/jobs/${CAMERA_JOB}/whip`, view.raw);
-    view.line.onGone(() => comeBack());
+    view.line.onGone(() => view.comeBack());
   }
 
   /** The line to the worker broke: send again. Who has stopped the job or taken it over is let. */
@@ -137,8 +139,11 @@ export function createSource(page, onChange) {
     letGo();
     await bringBack();
   }));
-  addEventListener("pagehide", () => view.line?.close());
-  fillDevices(device);
+  if (!view.show) addEventListener("pagehide", () => view.line?.close());
+  // What goes on while cards change speaks with the one that is shown.
+  Object.assign(view, { show, comeBack, lose: () => run(lose) });
+  hasSound.checked = Boolean(view.raw?.getAudioTracks().length);
+  fillDevices(device, view.raw);
 
   const form = make("form", { class: "row" }, make("label", { for: "address" }, say("address")), address, openButton);
   form.addEventListener("submit", (event) => {
@@ -152,6 +157,8 @@ export function createSource(page, onChange) {
     });
   });
   return {
+    camera: view,
+    show,
     start: () => run(start),
     onBack: (jobs) => {
       if (!jobs.some((job) => job.id === CAMERA_JOB)) comeBack(true);
@@ -207,10 +214,11 @@ async function openCamera(id, sound) {
   }
 }
 
-async function fillDevices(select) {
+/** List the cameras; the one that `raw` comes from is chosen. */
+async function fillDevices(select, raw) {
   const devices = (await navigator.mediaDevices?.enumerateDevices?.()) ?? [];
   const cameras = devices.filter((one) => one.kind === "videoinput");
-  const chosen = select.value;
+  const chosen = raw?.getVideoTracks()[0]?.getSettings().deviceId ?? select.value;
   select.replaceChildren(
     ...cameras.map((one, index) => make("option", { value: one.deviceId }, one.label || say("camera", { number: index + 1 }))),
   );

@@ -5,18 +5,24 @@ import { make } from "/web/dom.js";
 import { CAMERA_JOB, createSource } from "/web/source.js";
 import { createStage } from "/web/stage.js";
 
-export function createStudio(root, page) {
+/** Build the view; `kept` is the camera that another one has left. */
+export function createStudio(root, page, kept) {
   let raw = null;
   const stage = createStage(page);
   const showBefore = () => stage.showBefore(page.state.job === CAMERA_JOB ? raw : null);
   const source = createSource(page, (camera) => {
     raw = camera;
     showBefore();
-  });
+  }, kept);
   const controls = createControls(page);
   const show = () => stage.show(page.getJob(), page.state.figures);
   root.append(make("div", { class: "columns" }, make("div", {}, stage.element, source.element), controls.element));
+  source.show();
   return {
+    leave: () => {
+      stage.hangUp();
+      return source.camera;
+    },
     startCamera: source.start,
     hangUp: stage.hangUp,
     onBack: source.onBack,

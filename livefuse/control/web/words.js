@@ -2,6 +2,7 @@
 
 import { CHINESE } from "/web/chinese.js";
 import { ENGLISH } from "/web/english.js";
+import { CHINESE_REASONS } from "/web/reasons.js";
 
 const LANGUAGES = { en: ENGLISH, zh: CHINESE };
 const KEPT = "livefuse-language";
@@ -20,6 +21,22 @@ export function say(key, values = {}) {
 export function sayOf(family, name) {
   const key = `${family}_${name}`;
   return key in ENGLISH ? say(key) : name.replaceAll("_", " ");
+}
+
+/** Return what livefuse has said, in the page's language where it is one of its common sentences. */
+export function sayReason(text) {
+  if (!isChinese()) return text;
+  for (const [reason, chinese] of CHINESE_REASONS) {
+    const found = text.match(toPattern(reason));
+    if (found) return chinese.replace(/\{(\w+)\}/g, (_, name) => found.groups[name]);
+  }
+  return text;
+}
+
+/** Return what matches a sentence with {gaps}, and nothing but it. */
+function toPattern(sentence) {
+  const plain = sentence.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
+  return new RegExp(`^${plain.replace(/\{(\w+)\}/g, "(?<$1>.+)")}$`);
 }
 
 /** Put the words into everything that has a data-word. */
