@@ -1,11 +1,13 @@
 """Every command of the README is run: here, or by the test that this table names."""
 
+import json
 import os
 import re
 import shlex
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,14 @@ RUN_ELSEWHERE = {
     "livefuse looks list": ("tests/e2e/test_cli.py", "test_looking_commands"),
     "livefuse looks parameters": ("tests/e2e/test_cli.py", "test_looking_commands"),
     "livefuse token schema": ("tests/e2e/test_cli.py", "test_looking_commands"),
+    "livefuse serve": ("tests/e2e/test_readme.py", "test_the_service_and_its_keys"),
+    "livefuse keys create --role streamer --name anna": (
+        "tests/e2e/test_readme.py",
+        "test_the_service_and_its_keys",
+    ),
+    "livefuse keys list": ("tests/e2e/test_readme.py", "test_the_service_and_its_keys"),
+    "livefuse keys revoke anna": ("tests/e2e/test_readme.py", "test_the_service_and_its_keys"),
+    "livefuse top": ("tests/e2e/test_readme.py", "test_the_service_and_its_keys"),
     "livefuse models import inswapper_128.onnx --accept-licence": (
         "tests/unit/control/test_commands_models.py",
         "test_a_swapper_tells_what_else_it_needs",
@@ -87,6 +97,10 @@ RUN_IN_TURN = (
     "livefuse run --from clip.mp4 --to anna.mp4 --source-face anna --look natural",
     "livefuse faces list",
     "livefuse faces revoke anna",
+    "livefuse mark read anna.mp4",
+    "livefuse mark key",
+    "livefuse audit verify",
+    "livefuse audit show --event job",
 )
 
 
@@ -126,6 +140,49 @@ def type_command(command, folder):
         timeout=50,
         check=False,
     )
+
+
+@pytest.mark.timeout(180)
+def test_the_service_and_its_keys(tmp_path):
+    """Each line as it stands, but for the port, with a job that a streamer's key makes."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(tmp_path / "private")}
+    env["XDG_RUNTIME_DIR"] = str(tmp_path)
+
+    def type_here(command, **more):
+        tokens = shlex.split(command)[1:]
+        done = subprocess.run(
+            [sys.executable, "-m", "livefuse", *tokens],
+            cwd=tmp_path, env=env | more, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    serve = [sys.executable, "-m", "livefuse", "serve", "--set", "http.port=0"]
+    with subprocess.Popen(
+        serve, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True
+    ) as daemon:
+        try:
+            lines = [daemon.stdout.readline() for _ in range(2)]
+            page = re.search(r"http://127\.0\.0\.1:\d+/\?key=\S+", "".join(lines))
+            assert page is not None, lines
+            key = type_here("livefuse keys create --role streamer --name anna").split()[-1]
+            base = page[0].partition("/?")[0]
+            spec = {"source": "test:?size=320x180", "operations": []}
+            request = urllib.request.Request(
+                f"{base}/v1/jobs",
+                json.dumps({"id": "cam", "spec": spec, "start": True}).encode(),
+                {"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
+            )
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                assert answer.status == 201
+            assert "anna" in type_here("livefuse keys list")
+            assert "cam" in type_here("livefuse top", LIVEFUSE_URL=page[0])
+            type_here("livefuse keys revoke anna")
+            assert "revoked" in type_here("livefuse keys list")
+            assert "job.started" in type_here("livefuse audit show --event job")
+        finally:
+            daemon.send_signal(signal.SIGTERM)
+            assert daemon.wait(30) == 0
 
 
 @pytest.mark.parametrize("command", RUN_HERE)

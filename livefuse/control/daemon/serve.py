@@ -24,6 +24,7 @@ from livefuse.control.daemon.notify import get_watchdog_s, notify
 from livefuse.control.daemon.pool import WorkerPool
 from livefuse.control.daemon.store import JobStore
 from livefuse.control.daemon.supervisor import Supervisor
+from livefuse.control.grpc.beside import serve_grpc
 from livefuse.control.keys import KeyStore
 from livefuse.errors import ConfigError
 from livefuse.safety.audit import AuditLog
@@ -93,13 +94,14 @@ class _Serving:
                 measuring = group.create_task(daemon.supervisor.doorkeeper.run())
                 await daemon.supervisor.resume()
                 await server.start()
-                self._announce(server, key)
-                watching = group.create_task(_feed_watchdog())
-                notify("READY=1")
-                reason = await stop
-                self._log.info("ending", cause=reason)
-                notify("STOPPING=1")
-                await self._drain(daemon)
+                async with serve_grpc(self._config, server.base_url):
+                    self._announce(server, key)
+                    watching = group.create_task(_feed_watchdog())
+                    notify("READY=1")
+                    reason = await stop
+                    self._log.info("ending", cause=reason)
+                    notify("STOPPING=1")
+                    await self._drain(daemon)
                 await server.close()
                 await daemon.pool.close()
                 stocking.cancel()
@@ -134,7 +136,7 @@ class _Serving:
         say(f"livefuse serves at {server.base_url}")
         if key:
             say(f"open {server.base_url}/?key={key}")
-            say("this key is shown once:  livefuse keys create operator  makes another one")
+            say("this key is shown once:  livefuse keys create --role operator  makes another one")
 
     async def _drain(self, daemon: Daemon) -> None:
         try:
