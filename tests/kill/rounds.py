@@ -13,7 +13,7 @@ import psutil
 
 from tests.daemons import RunningDaemon, list_family
 from tests.kill.client import Client
-from tests.kill.ledger import ACTIVE, Ledger
+from tests.kill.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,9 @@ class Outcome:
     answered: int = 0
     unanswered: int = 0
     back_s: list[float] = field(default_factory=list)
-    """From the end of a worker to the next picture of its job."""
+    """From the end of a worker to the next picture of its job, a spare worker being there."""
+    cold_s: list[float] = field(default_factory=list)
+    """The same where there may be none: several were lost in a row."""
     again_s: list[float] = field(default_factory=list)
     """From the end of a daemon to all its jobs running, its start included."""
 
@@ -42,7 +44,8 @@ class Outcome:
         return (
             f"{self.rounds} rounds, {self.daemons} daemons and {self.workers} workers killed; "
             f"{self.answered} answers, all kept; {self.unanswered} requests broke off; "
-            f"back after {_describe(self.back_s)}; daemon again after {_describe(self.again_s)}"
+            f"back after {_describe(self.back_s)}; perhaps without a spare worker after "
+            f"{_describe(self.cold_s)}; daemon again after {_describe(self.again_s)}"
         )
 
 
@@ -97,24 +100,28 @@ def _kill_worker(daemon: RunningDaemon, dice: random.Random, outcome: Outcome) -
         outcome.workers += 1
         return
     job = dice.choice(running)
+    has_spare = dice.random() < 0.7
+    if has_spare:
+        daemon.wait_spare()
+    pid = daemon.find_worker(job)
+    if not psutil.pid_exists(pid):
+        return  # the client has deleted the job meanwhile
     began = time.monotonic()
-    os.kill(daemon.find_worker(job), signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
     outcome.workers += 1
-    lost = _list(daemon).get(job, {"restarts": 0})["restarts"]
-    while time.monotonic() < began + _SETTLED_S:
-        view = _list(daemon).get(job)
-        if view is None:
-            return  # the client has deleted it meanwhile
-        figures = view["statistics"]
-        is_next = view["restarts"] > lost or view["state"] == "running"
-        if (
-            is_next
-            and figures
-            and figures["frames_out"]
-            and figures["seconds"] < (time.monotonic() - began)
-        ):
-            outcome.back_s.append(time.monotonic() - began)
-            return
+    if (elapsed_s := _wait_for_picture(daemon, job, began)) is not None:
+        (outcome.back_s if has_spare else outcome.cold_s).append(elapsed_s)
+
+
+def _wait_for_picture(daemon: RunningDaemon, job: str, began: float) -> float | None:
+    """Return how long after `began` the job showed a picture of a new life; None: it is deleted."""
+    while (elapsed_s := time.monotonic() - began) < _SETTLED_S:
+        answer = daemon.ask("GET", f"/v1/jobs/{job}")
+        if answer.status == 404:
+            return None
+        figures = answer.value["statistics"]
+        if figures and figures["frames_out"] and figures["seconds"] < elapsed_s:
+            return elapsed_s
         time.sleep(0.03)
     raise AssertionError(f"{job} did not come back: {daemon.read_log()}")
 
@@ -155,6 +162,3 @@ def _list(daemon: RunningDaemon) -> dict[str, dict[str, Any]]:
     answer = daemon.ask("GET", "/v1/jobs")
     assert answer.status == 200, answer.data
     return {view["id"]: view for view in answer.value["jobs"]}
-
-
-__all__ = ["ACTIVE", "Outcome", "play"]

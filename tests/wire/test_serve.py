@@ -8,6 +8,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -375,3 +377,31 @@ def test_the_key_is_printed_once_and_the_audit_holds(tmp_path):
     assert daemon.ask("GET", "/v1/jobs").status == 200
     assert daemon.ask("GET", "/v1/jobs", key="wrong-key-wrong-key").status == 401
     assert daemon.stop() == 0
+
+
+SCRIPT = """
+from livefuse import job_manager
+job = job_manager.create_job("script")
+job_manager.submit_job(job, {"target_path": "test:?size=160x120&fps=10", "processors": []})
+job_manager.start_job(job)
+print(job_manager.list_jobs(), job_manager.get_status(job).state)
+print(job_manager.stop_job(job))
+"""
+
+
+def test_a_program_elsewhere_runs_jobs_here(daemon):
+    """R45 with LIVEFUSE_URL."""
+    env = {**os.environ, "LIVEFUSE_URL": f"{daemon.url}/?key={daemon.key}"}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr + daemon.read_log()
+    assert "script" in done.stdout
+    assert done.stdout.endswith("True\n")
+    assert daemon.get_job("script")["state"] == "stopped"
+    assert daemon.ask("DELETE", "/v1/jobs/script").status == 204
