@@ -111,8 +111,8 @@ class JobWatch:
             return [watched.job for watched in self._watched.values()]
 
     def _tell_condition(self, watched: _Watched, condition: Condition) -> None:
-        if condition.health in ("LOADING", "STOPPED"):
-            return
+        if condition.health in ("LOADING", "STOPPED") or watched.job.error is not None:
+            return  # it is not there yet, or ends: that is told in its own words
         event = "job.running" if condition.health == "ONLINE" else "job.degraded"
         if event == watched.event or not watched.may_tell(self._clock.now_ns()):
             return

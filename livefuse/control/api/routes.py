@@ -143,7 +143,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         recording.write_recording,
         views.RecordingView,
         201,
-        fails=_IDLE,
+        fails=_FULL,
     ),
     Route(
         "GET", f"{_JOB}/snapshot.jpg", "viewer", streams.show_snapshot, "image/jpeg", fails=_IDLE

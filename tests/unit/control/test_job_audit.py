@@ -172,6 +172,7 @@ def test_a_failure_says_why_and_no_secret(watch, log):
     """(C76)"""
     job = add(watch, "a")
     job.error = IngestConnectError("cannot reach rtsp://u:p@h/cam")
+    tell(watch, job, "ERROR", "said already, and not over yet")
     job.is_over.set()
     watch.close()
     (record,) = read_audit(log.folder, AuditQuery())
