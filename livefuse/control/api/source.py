@@ -32,7 +32,7 @@ async def set_source_face(request: web.Request) -> web.Response:
         face_id = await _take_picture(api, request, job_id)
     else:
         choice = await read_json(request, FaceChoice)
-        find = api.manager.audit.tell_unknown(job_id, api.manager.worker.find_face)
+        find = api.manager.audit.tell_unknown(job_id, api.manager.worker.faces.resolve)
         face_id = await api.run("face", lambda: find(choice.face))
     patch = {"source_face": face_id}
     await api.run("patch", lambda: change_token(api.manager, job_id, patch))
