@@ -313,7 +313,7 @@ SCENES: dict[str, Scene] = {
     "still_stars": show_still("hubble_deep_field"),
     "still_motor": show_still("motorcycle_left"),
     # Pans.
-    "pan_motor": pan("motorcycle_left", (4, 0)),
+    "pan_motor": pan("motorcycle_left", (2, 0)),
     "pan_coins": pan("coins", (-3, 2)),
     "pan_cells": pan("ihc", (2, 2)),
     "pan_fractal": _flat(draw_mandelbrot),

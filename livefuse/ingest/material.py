@@ -22,7 +22,7 @@ from livefuse.ingest.srt import start_srt
 from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from fractions import Fraction
 
     from av.packet import Packet
@@ -82,7 +82,7 @@ class Material:
         self._first_pts: float | None = None
         self._last_s = 0.0
 
-    def read(self, seconds: float) -> Iterator[Glimpse]:
+    def read(self, seconds: float) -> Generator[Glimpse]:
         """Yield what is in the first `seconds` of the pictures; blocks while none come.
 
         Raises:

@@ -42,7 +42,7 @@ class LabelFound(NamedTuple):
         return self.score >= MIN_SCORE
 
 
-def find_label(luma: NDArray[np.floating]) -> LabelFound:
+def find_label(luma: NDArray[np.float32] | Plane) -> LabelFound:
     """Return the best place in a picture or a mean of some. Takes half a second."""
     picture = np.asarray(np.clip(luma, 0, 255), np.uint8)
     factor = min(_WORK_PX / min(picture.shape), 1.0)

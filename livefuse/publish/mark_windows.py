@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import cv2
 import numpy as np
 
+from livefuse.publish.luma.fold import whiten_picture
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 WINDOW_S: Final = 2.0
@@ -20,11 +24,26 @@ _REDUCED_PX: Final = 720
 
 
 class MeanPicture(NamedTuple):
-    """The mean luma of the pictures shown from `first_s` to `last_s`."""
+    """The mean of the pictures shown from `first_s` to `last_s`: their luma and their detail.
+
+    The detail is that of luma/fold.py, of a size of its own.
+    """
 
     luma: NDArray[np.float32]
+    detail: NDArray[np.float32]
     first_s: float
     last_s: float
+
+
+def take_mean(lumas: Iterable[NDArray[np.uint8]]) -> MeanPicture:
+    """Return the mean of pictures of one size, at least one."""
+    total: _Sum | None = None
+    for luma in lumas:
+        total = total or _Sum(luma, 0.0)
+        total.add(luma, 0.0)
+    if total is None:
+        raise ValueError("a mean is of one picture at least")
+    return total.get()
 
 
 class MeanWindows:
@@ -69,6 +88,7 @@ class MeanWindows:
 class _Sum:
     def __init__(self, luma: NDArray[np.uint8], time_s: float) -> None:
         self._sum = np.zeros(luma.shape, np.float32)
+        self._detail: NDArray[np.float32] | None = None
         self._count = 0
         self.first_s = self.last_s = time_s
 
@@ -77,12 +97,19 @@ class _Sum:
 
     def add(self, luma: NDArray[np.uint8], time_s: float) -> None:
         cv2.accumulate(luma, self._sum)
+        if self._detail is None:
+            self._detail = whiten_picture(luma)
+        else:
+            self._detail += whiten_picture(luma)
         self._count += 1
         self.last_s = time_s
 
     def get(self) -> MeanPicture:
-        mean = np.asarray(self._sum / max(self._count, 1), np.float32)
-        return MeanPicture(mean, self.first_s, self.last_s)
+        detail = self._detail if self._detail is not None else self._sum
+        luma, detail = (
+            np.asarray(total / max(self._count, 1), np.float32) for total in (self._sum, detail)
+        )
+        return MeanPicture(luma, detail, self.first_s, self.last_s)
 
 
 def _reduce(luma: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -15,12 +15,12 @@ import zlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import cv2
 import numpy as np
 
 from livefuse.frame import create_frame
 from livefuse.publish.luma.detect import LumaDetector, fold_at_scales
 from livefuse.publish.luma.embed import LumaMark
+from livefuse.publish.mark_windows import MeanPicture, take_mean
 from tests.bench._answered import measure_in_turns, take_medians, take_quiet, tell
 from tests.bench.harness import Result, bench
 from tests.mark_chains import CHAINS, LIVE, get_luma, get_size, scale, send_through
@@ -51,13 +51,9 @@ def _choose_scenes() -> list[str]:
     return [names[i * len(names) // count] for i in range(count)]
 
 
-def _list_means(buffers: list[NDArray[np.uint8]], starts: Any) -> Iterator[NDArray[np.float32]]:
+def _list_means(buffers: list[NDArray[np.uint8]], starts: Any) -> Iterator[MeanPicture]:
     for start in starts:
-        window = buffers[start : start + _WINDOW]
-        total = np.zeros(get_luma(window[0]).shape, np.float32)
-        for buffer in window:
-            cv2.accumulate(get_luma(buffer), total)
-        yield np.asarray(total / len(window), np.float32)
+        yield take_mean(get_luma(buffer) for buffer in buffers[start : start + _WINDOW])
 
 
 def _measure_psnr(change: NDArray[np.int16]) -> float:
@@ -99,7 +95,9 @@ def measure_found(folder: Path) -> dict[str, Result]:
                 z = seen.z if seen is not None else 0.0
                 lowest[chain] = min(lowest.get(chain, 99.0), z)
                 missed += [] if is_right else [f"{name}/{chain}"]
-        print(f"  {name}: {psnr[name]:.1f} dB, lowest z {lowest}", file=sys.stderr, flush=True)
+        zs = ", ".join(f"{chain} {z:.1f}" for chain, z in lowest.items())
+        told = f"{psnr[name]:.1f} dB, missed: {missed or 'none'}, lowest z: {zs}"
+        print(f"  {name}: {told}", file=sys.stderr, flush=True)
     tries = [is_right for each in found.values() for is_right in each]
     detail: dict[str, Any] = {"clips": len(names), "tries": len(tries)}
     detail |= {f"{chain}": f"{sum(each)}/{len(each)}" for chain, each in found.items()}
@@ -138,9 +136,8 @@ def measure_false(folder: Path) -> dict[str, Result]:
                 windows += 1
                 folded = list(fold_at_scales(mean))
                 for key, detector in detectors.items():
-                    found, z = detector.search(folded)
-                    highest = max(highest, z)
-                    if found is not None:
+                    highest = max(highest, detector.search(folded)[1][0].z)
+                    if detector.find_in(mean, folded) is not None:
                         false.append(f"{name}/{state}/{key}")
         print(f"  {name}: {windows} windows, {len(false)} finds", file=sys.stderr, flush=True)
     detail = {

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from livefuse.publish.mark_windows import MeanPicture
+
     Spectrum = NDArray[np.complex128]
+    Folded = Iterable[tuple[float, NDArray[np.float32]]]
 
 SCALES: Final = tuple(0.45 * 1.01**i for i in range(153))
 """Which are tried, against a picture that was neither cut nor framed: a letterbox of 45 % .. what
@@ -32,12 +35,15 @@ _BAND: Final = 0.15  # of the strongest coefficient: where the patterns are at a
 _MIN_Z: Final = 4.5
 _MIN_DATA_Z: Final = 4.2
 _SURE_Z: Final = 6.5  # unmarked pictures reach 5.9
+_POWER: Final = 0.3
 _TRIED: Final = 6
+_NEARER: Final = 3
+_BETWEEN: Final = (0.995, 0.9975, 1.0025, 1.005)
 _REPLACED: Final = 2
 _NEAR: Final = tuple(i * 0.25 for i in range(-3, 4))
 _MIN_SIDE_PX: Final = 64  # less than a tile of a picture that was marked at all
 _MAX_ASPECT: Final = 4
-_HALVED: Final = 0.85
+_SMALL: Final = 0.8
 
 
 class LumaFound(NamedTuple):
@@ -54,7 +60,9 @@ class LumaFound(NamedTuple):
     is_mirrored: bool
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
+    """Where the reference might be: how far it stands out, at which scale, where in the tile."""
+
     z: float
     scale: float
     is_mirrored: bool
@@ -75,46 +83,52 @@ class LumaDetector:
         self._rows, self._columns = np.nonzero(self._band)
         self._waves = 2j * np.pi * along[self._rows], 2j * np.pi * along[self._columns]
 
-    def find(
-        self, luma: NDArray[np.floating], scales: Iterable[float] = SCALES
-    ) -> LumaFound | None:
-        """Return what is found in `luma`, the mean of pictures of one place in time, or None.
+    def find(self, mean: MeanPicture, scales: Iterable[float] = SCALES) -> LumaFound | None:
+        """Return what is found in the mean of pictures of one stretch of time, or None.
 
         All scales take about half a second and 4 MB.
         """
-        return self.find_in(fold_at_scales(luma, scales))
+        return self.find_in(mean, fold_at_scales(mean, scales))
 
-    def find_in(self, folded: Iterable[tuple[float, NDArray[np.float32]]]) -> LumaFound | None:
-        """Return what is found in tiles that were folded already, each with its scale."""
-        return self.search(folded)[0]
+    def find_in(self, mean: MeanPicture, folded: Folded) -> LumaFound | None:
+        """Return what is found in the tiles of `mean`, which were folded already."""
+        found, best = self.search(folded)
+        if found is None and best:
+            # Between the scales that were tried, where the reference seems to be.
+            near = {candidate.scale * factor for candidate in best[:_NEARER] for factor in _BETWEEN}
+            found, _ = self.search(fold_at_scales(mean, sorted(near)))
+        return found
 
-    def search(
-        self, folded: Iterable[tuple[float, NDArray[np.float32]]]
-    ) -> tuple[LumaFound | None, float]:
-        """Return what is found, and the highest z of the reference, found or not."""
-        candidates: list[_Candidate] = []
+    def search(self, folded: Folded) -> tuple[LumaFound | None, list[Candidate]]:
+        """Return what is found in folded tiles, each with its scale, and where it might be."""
+        candidates: list[Candidate] = []
         for scale, tile in folded:
             for is_mirrored in (False, True):
                 spectrum = np.fft.fft2(tile[:, ::-1] if is_mirrored else tile)
                 candidates.append(self._match(spectrum, scale, is_mirrored=is_mirrored))
         best = sorted(candidates, key=lambda candidate: -candidate.z)[:_TRIED]
         tried = (self._read(candidate) for candidate in best if candidate.z >= _MIN_Z)
-        found = next((reading for reading in tried if reading is not None), None)
-        return found, best[0].z if best else 0.0
+        return next((reading for reading in tried if reading is not None), None), best
 
-    def _match(self, spectrum: Spectrum, scale: float, *, is_mirrored: bool) -> _Candidate:
-        """Look for the reference: symmetrical phase-only matched filter (Kalker et al. 1999)."""
-        phases = np.where(self._band, _take_phases(spectrum), 0)
+    def _match(self, spectrum: Spectrum, scale: float, *, is_mirrored: bool) -> Candidate:
+        """Look for the reference by its phases (Kalker et al. 1999).
+
+        Strong coefficients count a little more here than in a filter of phases only: after a
+        coarse encode the weak ones are noise.
+        """
+        weights = np.where(self._band, np.abs(spectrum), 0) ** _POWER
+        weights /= np.sqrt(np.mean(weights[self._band] ** 2)) or 1.0
+        phases = _take_phases(spectrum) * weights
         peaks = self._correlate(phases, 0)
         row, column = divmod(int(peaks.argmax()), FOLDED)
-        return _Candidate(float(peaks[row, column]), scale, is_mirrored, phases, (row, column))
+        return Candidate(float(peaks[row, column]), scale, is_mirrored, phases, (row, column))
 
     def _correlate(self, phases: Spectrum, pattern: int) -> NDArray[np.float64]:
         """Return the correlation at each place, in standard deviations of what chance gives."""
         product = np.fft.ifft2(phases * self._phases[pattern].conj()).real
         return np.asarray(product * (FOLDED * FOLDED / np.sqrt(self._count)))
 
-    def _read(self, candidate: _Candidate) -> LumaFound | None:
+    def _read(self, candidate: Candidate) -> LumaFound | None:
         """Return the number at the candidate's place, if it is one."""
         row, column, z = self._refine(candidate)
         ramp = np.zeros_like(candidate.phases)
@@ -130,7 +144,7 @@ class LumaDetector:
                 return LumaFound(number, z, data_z, candidate.scale, candidate.is_mirrored)
         return None
 
-    def _refine(self, candidate: _Candidate) -> tuple[float, float, float]:
+    def _refine(self, candidate: Candidate) -> tuple[float, float, float]:
         """Return the reference's place to a quarter of a sample, and its z there."""
         at = self._rows, self._columns
         product = candidate.phases[at] * self._phases[0][at].conj()
@@ -145,27 +159,32 @@ class LumaDetector:
 
 
 def fold_at_scales(
-    luma: NDArray[np.floating], scales: Iterable[float] = SCALES
+    mean: MeanPicture, scales: Iterable[float] = SCALES
 ) -> Iterator[tuple[float, NDArray[np.float32]]]:
     """Yield each scale with the folded tile there; none for a picture that is too small for any.
 
     What is larger than needed is reduced first, so that time and memory are bounded.
     """
-    if min(luma.shape) < _MIN_SIDE_PX:
+    if min(mean.luma.shape) < _MIN_SIDE_PX:
         return
-    picture = np.asarray(luma, np.float32)
-    side = max(min(picture.shape), max(picture.shape) / _MAX_ASPECT)
-    if side > REFERENCE_PX:
-        factor = REFERENCE_PX / side
-        reduced = cv2.resize(picture, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
-        picture, side = np.asarray(reduced, np.float32), REFERENCE_PX
-    factor = side / REFERENCE_PX
-    half = cv2.resize(picture, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
+    luma, side = _reduce(mean.luma)
+    detail = mean.detail
+    detail_side = side * min(detail.shape) / min(luma.shape)
     for scale in scales:
-        if scale * factor >= _HALVED:  # no detail is lost, and it is four times as fast
-            yield scale, fold(np.asarray(half, np.float32), scale * factor / 2)
+        if scale >= _SMALL:  # the small tiles of the others would be lost in it
+            yield scale, fold(detail, scale * detail_side / REFERENCE_PX)
         else:
-            yield scale, fold(picture, scale * factor)
+            yield scale, fold(luma, scale * side / REFERENCE_PX)
+
+
+def _reduce(luma: NDArray[np.float32]) -> tuple[NDArray[np.float32], float]:
+    """Return the picture in a size that is enough, and what counts as its shorter side."""
+    side = max(min(luma.shape), max(luma.shape) / _MAX_ASPECT)
+    if side <= REFERENCE_PX:
+        return luma, side
+    factor = REFERENCE_PX / side
+    reduced = cv2.resize(luma, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
+    return np.asarray(reduced, np.float32), REFERENCE_PX
 
 
 def _list_readings(peaks: Sequence[NDArray[np.float64]], z: float) -> Iterator[tuple[int, ...]]:

@@ -52,14 +52,14 @@ class LumaReader:
         if self._last is None:
             return None
         which, scale = self._last
-        folded = fold_at_scales(mean.luma, [scale * factor for factor in _NEAR])
-        found = self._detectors[which].find_in(folded)
+        folded = fold_at_scales(mean, [scale * factor for factor in _NEAR])
+        found, _ = self._detectors[which].search(folded)
         return (which, found) if found is not None else None
 
     def _look_everywhere(self, mean: MeanPicture) -> tuple[int, LumaFound] | None:
-        folded = list(fold_at_scales(mean.luma))
+        folded = list(fold_at_scales(mean))
         for which, detector in enumerate(self._detectors):
-            if (found := detector.find_in(folded)) is not None:
+            if (found := detector.find_in(mean, folded)) is not None:
                 return which, found
         return None
 

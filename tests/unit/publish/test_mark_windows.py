@@ -6,7 +6,7 @@ import pytest
 from livefuse.publish.luma.detect import LumaDetector
 from livefuse.publish.luma.embed import LumaMark
 from livefuse.publish.luma.reader import LumaReader
-from livefuse.publish.mark_windows import MeanPicture, MeanWindows
+from livefuse.publish.mark_windows import MeanWindows, take_mean
 from tests.mark_scenes import list_frames, show_still
 
 FPS = 30
@@ -74,7 +74,7 @@ def mark(number, key=1):
     (frame,) = list_frames(show_still("astronaut"), 1)
     if number is not None:
         LumaMark(key, number).draw(frame)
-    return frame.y.astype(np.float32)
+    return frame.y
 
 
 def test_the_reader_tells_which_number_was_seen_when():
@@ -82,7 +82,7 @@ def test_the_reader_tells_which_number_was_seen_when():
     reader = LumaReader([LumaDetector(1), LumaDetector(2)])
     pictures = [mark(11), mark(11), mark(None), mark(12, key=2)]
     for i, picture in enumerate(pictures):
-        reader.look(MeanPicture(picture, 2.0 * i, 2.0 * i + 1.9))
+        reader.look(take_mean([picture])._replace(first_s=2.0 * i, last_s=2.0 * i + 1.9))
     seen = reader.list_sightings()
     assert [(s.which, s.best.number, s.windows, s.first_s, s.last_s) for s in seen] == [
         (0, 11, 2, 0.0, 3.9),
@@ -92,5 +92,5 @@ def test_the_reader_tells_which_number_was_seen_when():
 
 def test_the_reader_of_another_key_sees_nothing():
     reader = LumaReader([LumaDetector(3)])
-    reader.look(MeanPicture(mark(11), 0.0, 1.9))
+    reader.look(take_mean([mark(11)]))
     assert reader.list_sightings() == []
