@@ -17,6 +17,8 @@ from livefuse.safety.live import choose_poses
 from tests.faces import ASTRONAUT
 from tests.turned_heads import draw_head, hold_photo
 
+pytestmark = pytest.mark.timeout(240)  # 20 s of one core, whatever else it does
+
 CONSENT = "Eileen Collins, my live streams, 90d"
 SEED = 3
 SIZE = (640, 360)
