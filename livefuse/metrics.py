@@ -20,17 +20,21 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from livefuse.measures import Distribution
     from livefuse.telemetry import Statistics, Telemetry
 
     ReadGpuBytes = Callable[[], tuple[int, int] | None]
+    ReadAudit = Callable[[], tuple[Mapping[str, int], bool]]
+    """How many records of each event were written, and whether the last one could not be."""
 
 OUTPUT_STATES: Final = ("connecting", "live", "stalled", "refused", "closed")
 HEALTHS: Final = (
     "LOADING", "ONLINE", "DEGRADED_INPUT", "DEGRADED_INFERENCE", "ERROR", "STOPPED",
 )  # fmt: skip
+REFUSALS: Final = {"refusal.prompt": "prompt", "refusal.face": "face", "job.refused": "consent"}
+"""Event of the audit log -> its word in `livefuse_refusals`."""
 _BOUNDS_MS: Final = (5.0, 10.0, 20.0, 30.0, 40.0, 60.0, 80.0, 120.0, 200.0, 500.0, 1000.0)
 
 
@@ -78,6 +82,7 @@ class _JobCollector(Collector):
         yield from _collect_outputs([stats for stats, _ in jobs])
         yield from _collect_networks([stats for stats, _ in jobs])
         yield from _collect_load([stats for stats, _ in jobs])
+        yield from _collect_marks([stats for stats, _ in jobs])
 
 
 def _collect_health(jobs: list[Statistics]) -> Iterator[Metric]:
@@ -186,6 +191,27 @@ def _collect_load(jobs: list[Statistics]) -> Iterator[Metric]:
     yield from (rung, changes, seconds, frames)
 
 
+def _collect_marks(jobs: list[Statistics]) -> Iterator[Metric]:
+    """What of a job bears our marks: pictures, keyframes, recordings."""
+    frames = CounterMetricFamily(
+        "livefuse_marked_frames",
+        "Generated pictures that went out, with the label and the invisible mark",
+        labels=["job_id"],
+    )
+    records = CounterMetricFamily(
+        "livefuse_keyframe_records", "Keyframes with a signed record in them", labels=["job_id"]
+    )
+    recordings = CounterMetricFamily(
+        "livefuse_recordings", "Recordings that are closed, by C2PA", labels=["job_id", "signed"]
+    )
+    for stats in jobs:
+        frames.add_metric([stats.job], stats.counts.get("marked_frames", 0))
+        records.add_metric([stats.job], stats.counts.get("keyframe_records", 0))
+        for signed, name in (("true", "recordings_signed"), ("false", "recordings_unsigned")):
+            recordings.add_metric([stats.job, signed], stats.counts.get(name, 0))
+    yield from (frames, records, recordings)
+
+
 def _add_histogram(
     family: HistogramMetricFamily, labels: list[str], distribution: Distribution
 ) -> None:
@@ -212,11 +238,41 @@ class _MachineCollector(Collector):
         yield memory
 
 
+class AuditCollector(Collector):
+    """What this process has written into the audit log, and what it has refused."""
+
+    def __init__(self, read_audit: ReadAudit) -> None:
+        self._read_audit = read_audit
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what a scraper is told."""
+        records = CounterMetricFamily(
+            "livefuse_audit_records", "Records written into the audit log", labels=["event"]
+        )
+        refusals = CounterMetricFamily(
+            "livefuse_refusals",
+            "What was refused: a prompt that names somebody, a denied face, want of consent",
+            labels=["kind"],
+        )
+        written, is_blocked = self._read_audit()
+        for event, amount in written.items():
+            records.add_metric([event], amount)
+        for event, kind in REFUSALS.items():
+            refusals.add_metric([kind], written.get(event, 0))
+        blocked = GaugeMetricFamily(
+            "livefuse_audit_blocked",
+            "1 when the audit log could not be written the last time, so that jobs stop",
+            value=float(is_blocked),
+        )
+        yield from (records, refusals, blocked)
+
+
 def create_metrics(
     jobs: Callable[[], list[tuple[Statistics, Telemetry]]],
     *,
     version: str = "",
     read_gpu_bytes: ReadGpuBytes = lambda: None,
+    read_audit: ReadAudit = lambda: ({}, False),
 ) -> CollectorRegistry:
     """Return a Prometheus registry that reads `jobs` and this process whenever it is scraped.
 
@@ -225,6 +281,7 @@ def create_metrics(
     registry = CollectorRegistry()
     registry.register(_JobCollector(jobs))
     registry.register(_MachineCollector(version, read_gpu_bytes))
+    registry.register(AuditCollector(read_audit))
     ProcessCollector(registry=registry)
     return registry
 

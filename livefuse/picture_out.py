@@ -272,6 +272,7 @@ class PictureOut:
             if needs_mark:
                 self._luma_mark.draw(frame, anew=is_held)
                 self._label.draw(frame)
+            self._telemetry.count("marked_frames", int(not is_held))
         self._telemetry.journal.note_shown(frame, is_held=is_held)
         self._fanout.show(frame)
         self._check_turn()
@@ -283,7 +284,8 @@ class PictureOut:
 
     def _send(self, packet: Packet) -> None:
         if self._has_generated:
-            packet = self._stamp.stamp(packet, self._clock.epoch_s())
+            bare, packet = packet, self._stamp.stamp(packet, self._clock.epoch_s())
+            self._telemetry.count("keyframe_records", int(packet is not bare))
         self._fanout.send(packet)
 
     def _check_turn(self) -> None:

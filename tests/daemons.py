@@ -33,7 +33,7 @@ SMALL = (
     "daemon.admission=false",
 )
 WORKER = "livefuse.control.daemon.child"
-_SPARE = ("workers_answering", "busy_workers")
+_SPARE = ("workers_answering", r'workers{state="busy"}')
 MERGE = {"Content-Type": "application/merge-patch+json"}
 
 

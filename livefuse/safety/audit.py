@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections import deque
+from collections import Counter, deque
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -84,6 +84,11 @@ class AuditLog:
         self._keys = KeyRing(folder, clock)
         self._lock = threading.Lock()
         self._owed: deque[AuditRecord] = deque(maxlen=_MAX_OWED)
+        self._written: Counter[str] = Counter()
+
+    def read_figures(self) -> tuple[dict[str, int], bool]:
+        """Return the records written here by event, and whether the last could not be."""
+        return dict(self._written.copy()), self.is_full
 
     def append(
         self, event: str, *, who: str = "", job: str = "", facts: Mapping[str, Fact] = _NOTHING
@@ -188,6 +193,7 @@ class AuditLog:
         except OSError:
             cut_file(self.folder / CURRENT, before)
             raise
+        self._written.update(draft.event for draft in (*findings, *drafts))
         for path in old:
             with contextlib.suppress(OSError):  # what stays is tried again next time
                 path.unlink(missing_ok=True)

@@ -3,13 +3,17 @@
 from typing import get_args
 
 import msgspec
+import pytest
 
 from livefuse.clock import ManualClock
-from livefuse.config import ModelsConfig
+from livefuse.config import ModelsConfig, RefuseConfig
+from livefuse.errors import RefusedError
 from livefuse.health import Health
 from livefuse.metrics import HEALTHS, OUTPUT_STATES, create_metrics, render_metrics
 from livefuse.publish.base import OutputState
 from livefuse.runtime.session import SessionCache
+from livefuse.safety.audit import AuditLog
+from livefuse.safety.refusals import Refusals
 from livefuse.telemetry import Telemetry
 from tests.unit.control.figures import make_statistics
 
@@ -126,6 +130,44 @@ def test_the_process_and_the_card_are_told():
 
 def test_without_a_card_nothing_is_said_of_its_memory():
     assert "livefuse_gpu_memory_bytes{" not in scrape()
+
+
+def test_marks_are_metrics():
+    """(R51) How many generated pictures, keyframes and recordings bear them."""
+    counts = {"marked_frames": 290, "keyframe_records": 5, "recordings_signed": 1}
+    text = scrape(counts=counts)
+    assert 'livefuse_marked_frames_total{job_id="main"} 290.0' in text
+    assert 'livefuse_keyframe_records_total{job_id="main"} 5.0' in text
+    assert 'livefuse_recordings_total{job_id="main",signed="true"} 1.0' in text
+    assert 'livefuse_recordings_total{job_id="main",signed="false"} 0.0' in text
+    assert 'livefuse_marked_frames_total{job_id="main"} 0.0' in scrape()
+
+
+def test_refusals_and_what_was_logged_are_metrics(tmp_path):
+    """(R52, R53) As the audit log counts them in this process."""
+    audit = AuditLog(tmp_path, ManualClock())
+    registry = create_metrics(list, read_audit=audit.read_figures)
+    before = render_metrics(registry)[0].decode()
+    assert 'livefuse_refusals_total{kind="face"} 0.0' in before
+    assert "livefuse_audit_records_total{" not in before
+    refusals = Refusals(RefuseConfig(), audit)
+    for _ in range(2):
+        with pytest.raises(RefusedError):
+            refusals.check_text("Taylor Swift", "the look")
+    audit.owe("job.stopped", job="a")
+    text = render_metrics(registry)[0].decode()
+    for line in (
+        'livefuse_refusals_total{kind="prompt"} 2.0',
+        'livefuse_refusals_total{kind="face"} 0.0',
+        'livefuse_refusals_total{kind="consent"} 0.0',
+        'livefuse_audit_records_total{event="refusal.prompt"} 2.0',
+        'livefuse_audit_records_total{event="job.stopped"} 1.0',
+        "livefuse_audit_blocked 0.0",
+    ):
+        assert line in text
+    assert "Swift" not in text
+    audit.is_full = True
+    assert "livefuse_audit_blocked 1.0" in render_metrics(registry)[0].decode()
 
 
 def test_every_metric_has_help_and_a_unit_where_it_counts_one():

@@ -55,6 +55,7 @@ class ApiServer:
             manager.list_measured,
             version=__version__,
             read_gpu_bytes=GraphicsMemory(config.models.device).read,
+            read_audit=manager.worker.audit.read_figures,
         )
         self._api = Api(manager, config, metrics, Tracing(config.tracing, __version__))
         self._runner: web.AppRunner | None = None

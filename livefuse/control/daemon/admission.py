@@ -49,6 +49,13 @@ class Room(NamedTuple):
     encodes: int = 0
 
 
+class Free(NamedTuple):
+    """What is left for one job more; `memory_bytes` None where the machine does not tell."""
+
+    cores: float
+    memory_bytes: int | None
+
+
 class Running(NamedTuple):
     """A job that runs: since when, and what it was measured to use, None while it was not."""
 
@@ -83,6 +90,14 @@ def add_up(running: Iterable[Running], known: Mapping[Kind, Demand]) -> Demand:
     return Demand(cores, memory_bytes)
 
 
+def find_free(room: Room, used: Demand) -> Free:
+    """Return what is left of `room` when `used` is taken (`add_up`)."""
+    cores = max(room.cores - used.cores, 0.0)
+    if room.free_memory_bytes is None:
+        return Free(cores, None)
+    return Free(cores, max(room.free_memory_bytes - used.memory_bytes - _KEPT_BYTES, 0))
+
+
 def find_shortage(
     demand: Demand, room: Room, running: list[Running], known: Mapping[Kind, Demand]
 ) -> str:
@@ -92,20 +107,17 @@ def find_shortage(
     """
     if not running:
         return ""
-    used = add_up(running, known)
-    free_cores = max(room.cores - used.cores, 0.0)
+    free = find_free(room, add_up(running, known))
     if room.encodes and len(running) >= room.encodes:
         return f"{len(running)} of {room.encodes} streams are encoded already"
-    if demand.cores > free_cores:
+    if demand.cores > free.cores:
         return (
-            f"it needs about {demand.cores:.1f} cores and {free_cores:.1f} of {room.cores:.1f}"
+            f"it needs about {demand.cores:.1f} cores and {free.cores:.1f} of {room.cores:.1f}"
             " are free"
         )
-    if room.free_memory_bytes is not None:
-        free_bytes = max(room.free_memory_bytes - used.memory_bytes - _KEPT_BYTES, 0)
-        if demand.memory_bytes > free_bytes:
-            return (
-                f"it needs about {demand.memory_bytes >> 20} MB of memory and"
-                f" {free_bytes >> 20} MB are free"
-            )
+    if free.memory_bytes is not None and demand.memory_bytes > free.memory_bytes:
+        return (
+            f"it needs about {demand.memory_bytes >> 20} MB of memory and"
+            f" {free.memory_bytes >> 20} MB are free"
+        )
     return ""

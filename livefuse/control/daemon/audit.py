@@ -24,6 +24,10 @@ class DaemonAudit:
     def __init__(self, log: AuditLog) -> None:
         self._log = log
 
+    def read_figures(self) -> tuple[dict[str, int], bool]:
+        """Return the records written here by event, and whether the last could not be."""
+        return self._log.read_figures()
+
     async def note_created(self, job_id: str, owner: str, spec: Spec | None) -> None:
         """A job is about to be made.
 

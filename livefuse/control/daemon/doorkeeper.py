@@ -16,7 +16,9 @@ from livefuse.control.daemon.admission import (
     Kind,
     Room,
     Running,
+    add_up,
     estimate_demand,
+    find_free,
     find_shortage,
 )
 from livefuse.control.daemon.life import ACTIVE
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from livefuse.config import DaemonConfig
+    from livefuse.control.daemon.admission import Free
     from livefuse.control.daemon.book import JobBook
     from livefuse.control.daemon.pool import WorkerPool
     from livefuse.control.daemon.records import JobRecord
@@ -73,6 +76,15 @@ class Doorkeeper:
             )
         return shortage or "others wait before it"
 
+    def count_waiting(self) -> int:
+        """Return how many jobs wait for their turn."""
+        return len(self._list_waiting())
+
+    def measure_room(self) -> tuple[Demand, Free]:
+        """Return what those that run use, and what is left, as the next job would be judged."""
+        used = add_up(self._list_running(), self._known)
+        return used, find_free(self._read_room(), used)
+
     async def run(self) -> None:
         """Measure and let in who waits, until cancelled."""
         while True:
@@ -100,8 +112,10 @@ class Doorkeeper:
     def _find_shortage(self, record: JobRecord) -> str:
         kind, is_for_files = _sort(record)
         demand = estimate_demand(kind, self._known, is_for_files=is_for_files)
-        room = Room(self._cores, read_free_memory_bytes(), self._config.max_encodes)
-        return find_shortage(demand, room, list(self._list_running()), self._known)
+        return find_shortage(demand, self._read_room(), list(self._list_running()), self._known)
+
+    def _read_room(self) -> Room:
+        return Room(self._cores, read_free_memory_bytes(), self._config.max_encodes)
 
     def _list_running(self) -> Iterator[Running]:
         now_s = asyncio.get_running_loop().time()

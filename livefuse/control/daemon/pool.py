@@ -47,12 +47,12 @@ class WorkerPool:
     ) -> None:
         self.on_change: Callable[[WorkerHandle], None] = lambda _: None
         self.config = config
+        self.epoch = epoch
         self.workers: list[WorkerHandle] = []
         self.deaths = 0
         """Workers that were lost with jobs of theirs."""
         self._settings = config.daemon
         self._folder = folder
-        self._epoch = epoch
         self._group = group
         self._ready: set[WorkerHandle] = set()
         self._count = self._wanted = 0
@@ -166,7 +166,7 @@ class WorkerPool:
         try:
             worker = WorkerHandle(
                 self._count,
-                self._epoch,
+                self.epoch,
                 config,
                 folder.sockets,
                 folder.workers_lock,

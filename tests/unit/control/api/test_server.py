@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import aiohttp
@@ -96,6 +97,8 @@ class FakeManaged:
 
 class FakeManager:
     """The job manager's side of the seam: `jobs` by id."""
+
+    worker = SimpleNamespace(audit=SimpleNamespace(read_figures=lambda: ({}, False)))
 
     def __init__(self, jobs):
         self.managed = {name: FakeManaged(name, job) for name, job in jobs.items()}

@@ -17,7 +17,6 @@ from livefuse.config import Config, DaemonConfig, RecordConfig, SafetyConfig
 from livefuse.control.api.views import Spec
 from livefuse.control.daemon.app import OWN, list_routes
 from livefuse.control.daemon.checks import get_checked_job, name_check
-from livefuse.control.daemon.figures import merge_texts
 from livefuse.control.daemon.folder import DaemonFolder
 from livefuse.control.daemon.forward import find_url, pick_headers
 from livefuse.control.daemon.lives import Life
@@ -108,21 +107,6 @@ def test_one_daemon_at_a_time_and_none_beside_strangers(tmp_path):
     assert not left.exists()
     folder.close()
     assert not folder.sockets.exists()
-
-
-def test_metrics_of_workers_become_one_text():
-    one = (
-        "# HELP livefuse_fps Pictures\n# TYPE livefuse_fps gauge\n"
-        'livefuse_fps{job_id="a"} 30.0\n'
-        "# HELP process_cpu Seconds\n# TYPE process_cpu counter\nprocess_cpu 1.0\n"
-    )
-    merged = merge_texts([one, one.replace('"a"', '"b"'), ""])
-    assert merged == [
-        "# HELP livefuse_fps Pictures",
-        "# TYPE livefuse_fps gauge",
-        'livefuse_fps{job_id="a"} 30.0',
-        'livefuse_fps{job_id="b"} 30.0',
-    ]
 
 
 def test_what_is_between_two_neighbours_stays_there():
