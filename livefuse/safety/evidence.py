@@ -42,10 +42,15 @@ def describe_evidence(data: bytes, name: str) -> Evidence:
             f"the file of evidence has more than {MAX_EVIDENCE_BYTES >> 20} MiB",
             hint="give the page that was signed",
         )
-    kept = "".join(c for c in PurePath(name.replace("\\", "/")).name if c.isprintable())
     return Evidence(
         kind="file",
         sha256=hashlib.sha256(data).hexdigest(),
-        name=kept[:_MAX_NAME],
+        name=clean_name(name),
         size_bytes=len(data),
     )
+
+
+def clean_name(name: str) -> str:
+    """Return what is kept of a file's name or path: its last part, what can be printed of it."""
+    last = PurePath(name.replace("\\", "/")).name
+    return "".join(c for c in last if c.isprintable())[:_MAX_NAME]

@@ -65,7 +65,7 @@ class Refusals:
         if self._audit is not None:
             facts = {
                 "what": what,
-                "text": text[:_MAX_LOGGED],
+                "text": text[:_MAX_LOGGED].encode("utf-8", "replace").decode(),
                 "person": found.person,
                 "name": found.alias,
                 "list": source,

@@ -15,7 +15,7 @@ from livefuse.errors import ConfigError, ConsentError, JobNotFoundError, Refused
 from livefuse.safety.actor import get_actor
 from livefuse.safety.consent import Terms
 from livefuse.safety.deny_shelf import DeniedFace
-from livefuse.safety.evidence import Evidence
+from livefuse.safety.evidence import Evidence, clean_name
 from livefuse.safety.picture import MAX_PICTURE_BYTES
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _read_evidence(query: Mapping[str, str]) -> Evidence | None:
     values = {
         "kind": "file",
         "sha256": digest,
-        "name": query.get("evidence_name", ""),
+        "name": clean_name(query.get("evidence_name", "")),
         "size_bytes": query.get("evidence_bytes", "0"),
     }
     try:

@@ -191,6 +191,13 @@ def test_every_refusal_is_logged(audit):
     }
 
 
+def test_text_that_is_none_is_logged_as_far_as_it_goes(audit):
+    """A command line may hold bytes that are no UTF-8."""
+    with pytest.raises(RefusedError, match="Donald Trump"):
+        Refusals(RefuseConfig(), audit).check_text("trump \udcff", "the look")
+    assert b"trump ?" in (audit.folder / "audit.jsonl").read_bytes()
+
+
 def test_a_refusal_that_cannot_be_logged_is_one_all_the_same(audit, monkeypatch):
     def fail(*_arguments, **_facts):
         raise AuditError("the disc is full")
