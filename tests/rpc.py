@@ -62,7 +62,7 @@ class Client:
             response_deserializer=gives.FromString,
         )
 
-        def ask(timeout: float = 20, **fields: Any) -> Any:
+        def ask(timeout: float = 60, **fields: Any) -> Any:
             return call(takes(**fields), timeout=timeout, metadata=self._metadata)
 
         return ask

@@ -6,7 +6,7 @@
     shell      does a call by asking over HTTP      statuses   problems as statuses
     health     grpc.health.v1 by /readyz            limits     few streams of reflection at a time
     server     listens                              pool       threads that hold up no exit
-    tls        the certificate of the HTTP API
+    tls        the certificate of the HTTP API      beside     with an HTTP API on a loop
 
 The packages for it are an extra: nothing here but `start_grpc` may be imported without them.
 """

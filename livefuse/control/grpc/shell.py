@@ -169,7 +169,8 @@ def _read_events(exchange: Exchange) -> Iterator[Message]:
         elif word == "data":
             event = create_event()
             fill(event, {name: msgspec.json.decode(value)})
-            yield event
+            if event.WhichOneof("event"):  # none: a kind that came later than this table
+                yield event
             if name == "end":
                 return
     raise DaemonError("the events broke off", hint="watch again")
