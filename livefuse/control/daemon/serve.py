@@ -50,7 +50,11 @@ def run_daemon(config: Config) -> None:
     set_up_logging(config.log)
     config = settle_access(config, is_shared=True)
     with _open(config) as (folder, database):
-        uvloop.run(_Serving(config, folder, database).run())
+        try:
+            uvloop.run(_Serving(config, folder, database).run())
+        except BaseExceptionGroup as group:
+            # Whatever of its tasks fails first ends the others: that one is what happened.
+            raise group.exceptions[0] from None
 
 
 @contextlib.contextmanager
