@@ -93,11 +93,12 @@ class LumaDetector:
     def find_in(self, mean: MeanPicture, folded: Folded) -> LumaFound | None:
         """Return what is found in the tiles of `mean`, which were folded already."""
         found, best = self.search(folded)
-        if found is None and best:
-            # Between the scales that were tried, where the reference seems to be.
-            near = {candidate.scale * factor for candidate in best[:_NEARER] for factor in _BETWEEN}
-            found, _ = self.search(fold_at_scales(mean, sorted(near)))
-        return found
+        return found or self.look_nearer(mean, best)
+
+    def look_nearer(self, mean: MeanPicture, best: Sequence[Candidate]) -> LumaFound | None:
+        """Return what is found between the scales that were tried, where the reference may be."""
+        near = {candidate.scale * factor for candidate in best[:_NEARER] for factor in _BETWEEN}
+        return self.search(fold_at_scales(mean, sorted(near)))[0]
 
     def search(self, folded: Folded) -> tuple[LumaFound | None, list[Candidate]]:
         """Return what is found in folded tiles, each with its scale, and where it might be."""
