@@ -20,6 +20,7 @@ from livefuse.control.daemon.again import once
 from livefuse.control.daemon.context import DAEMON, Daemon
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Awaitable, Callable
 
     from livefuse.config import HttpConfig, LimitsConfig
@@ -82,6 +83,7 @@ class DaemonServer:
         self._certificate: Certificate | None = None
         self._app = create_application(daemon, config.host, find_caller, self._doorway)
         self._runner: web.AppRunner | None = None
+        self._listener: socket.socket | None = None
         self.port = 0
 
     @property
@@ -91,22 +93,25 @@ class DaemonServer:
         scheme = "http" if self._certificate is None else "https"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
-    async def start(self) -> None:
-        """Listen.
+    def bind(self) -> None:
+        """Take the address; who connects waits.
 
         Raises:
-            ConfigError: the address cannot be listened on, or not like this (binding.py).
+            ConfigError: it cannot be listened on, or not like this (binding.py).
         """
         self._certificate = prepare_binding(self._config)
-        listener = bind_listener(self._config.host, self._config.port)
-        self.port = listener.getsockname()[1]
+        self._listener = bind_listener(self._config.host, self._config.port)
+        self.port = self._listener.getsockname()[1]
+
+    async def start(self) -> None:
+        """Answer from now on, at the address that was taken."""
         self._runner = web.AppRunner(
             self._app,
             **SERVER_OPTIONS,
         )
         await self._runner.setup()
-        if self._runner.server is not None:
-            await self._doorway.open(self._runner.server, listener, self._certificate)
+        if self._runner.server is not None and self._listener is not None:
+            await self._doorway.open(self._runner.server, self._listener, self._certificate)
 
     async def close(self) -> None:
         """Send everybody away and stop listening."""

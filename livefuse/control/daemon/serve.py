@@ -26,7 +26,7 @@ from livefuse.control.daemon.store import JobStore
 from livefuse.control.daemon.supervisor import Supervisor
 from livefuse.control.grpc.beside import serve_grpc
 from livefuse.control.keys import KeyStore
-from livefuse.errors import ConfigError
+from livefuse.errors import ConfigError, LivefuseError
 from livefuse.safety.audit import AuditLog
 from livefuse.safety.folder import find_safety_folder
 from livefuse.safety.keys import KeyRing
@@ -90,29 +90,43 @@ class _Serving:
         find_caller, key = self._choose_keys()
         self._audit.append("daemon.started", facts={"epoch": self._epoch})
         await self._book.open()
-        with catch_signals() as stop:
-            async with asyncio.TaskGroup() as group:
-                daemon = self._create(group)
-                server = DaemonServer(daemon, self._config.http, find_caller, self._config.limits)
-                stocking = group.create_task(daemon.pool.run())
-                measuring = group.create_task(daemon.supervisor.doorkeeper.run())
-                await daemon.supervisor.resume()
-                await server.start()
-                async with serve_grpc(self._config, server.base_url):
-                    self._announce(server, key)
-                    watching = group.create_task(_feed_watchdog())
-                    notify("READY=1")
-                    reason = await stop
-                    self._log.info("ending", cause=reason)
-                    notify("STOPPING=1")
-                    await self._drain(daemon)
-                await server.close()
-                await daemon.pool.close()
-                stocking.cancel()
-                measuring.cancel()
-                watching.cancel()
+        try:
+            with catch_signals() as stop:
+                async with asyncio.TaskGroup() as group:
+                    await self._serve(group, find_caller, key, stop)
+        except BaseExceptionGroup as group:
+            raise _find_cause(group) from None
         self._book.close()
         self._audit.owe("daemon.stopped", facts={"epoch": self._epoch})
+
+    async def _serve(
+        self,
+        group: asyncio.TaskGroup,
+        find_caller: FindCaller,
+        key: str,
+        stop: asyncio.Future[str],
+    ) -> None:
+        daemon = self._create(group)
+        server = DaemonServer(daemon, self._config.http, find_caller, self._config.limits)
+        server.bind()  # before anything is begun that would have to be undone
+        beside = [
+            group.create_task(daemon.pool.run()),
+            group.create_task(daemon.supervisor.doorkeeper.run()),
+            group.create_task(_feed_watchdog()),
+        ]
+        await daemon.supervisor.resume()
+        await server.start()
+        async with serve_grpc(self._config, server.base_url):
+            self._announce(server, key)
+            notify("READY=1")
+            reason = await stop
+            self._log.info("ending", cause=reason)
+            notify("STOPPING=1")
+            await self._drain(daemon)
+        await server.close()
+        await daemon.pool.close()
+        for task in beside:
+            task.cancel()
 
     def _create(self, group: asyncio.TaskGroup) -> Daemon:
         audit = DaemonAudit(self._audit)
@@ -156,3 +170,12 @@ async def _feed_watchdog() -> None:
     while period_s is not None:
         notify("WATCHDOG=1")
         await asyncio.sleep(period_s)
+
+
+def _find_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return what a person is to be told of several faults: one of ours before any other."""
+    ours = group.subgroup(LivefuseError)
+    found: BaseException = ours or group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
