@@ -104,7 +104,7 @@ def _kill_worker(daemon: RunningDaemon, dice: random.Random, outcome: Outcome) -
     if has_spare:
         daemon.wait_spare()
     pid = daemon.find_worker(job)
-    if not psutil.pid_exists(pid):
+    if pid not in daemon.list_workers():
         return  # the client has deleted the job meanwhile
     began = time.monotonic()
     os.kill(pid, signal.SIGKILL)
