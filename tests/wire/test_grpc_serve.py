@@ -71,3 +71,13 @@ def test_job_manager_in_front_of_the_daemon(daemon):
         with pytest.raises(JobNotFoundError):
             manager.get_status(job)
     assert (daemon.folder / "out/mine.ts").stat().st_size > 1000
+
+
+def test_an_address_that_is_not_ours_is_told_in_one_sentence(tmp_path):
+    """What fails among the tasks of the daemon comes out as itself, with its exit code."""
+    pytest.importorskip("tests.rpc", reason="the extra grpc is not installed")
+    settings = "grpc.enabled=true", "grpc.host=192.0.2.1", "http.allow_insecure=true"
+    daemon = RunningDaemon(tmp_path, *settings)
+    assert daemon.launch().wait(60) == 2
+    assert "livefuse: gRPC cannot listen on 192.0.2.1" in daemon.read_log()
+    assert "Group" not in daemon.read_log()
