@@ -8,7 +8,8 @@ The path of a frame, which is also the order of the folders:
     publish/    frames -> one encode -> packets -> rtmp, http-flv, http-ts, file
     job.py      holds these four together for one stream; control/ never touches a pixel
 
-`livefuse.job_manager` runs jobs from Python: create_job, submit_job, start_job, stop_job.
+`livefuse.job_manager` runs jobs from Python: create_job, submit_job, start_job, stop_job; in this
+process, or in the daemon that LIVEFUSE_URL names.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute
-    """Make the job manager of this process when it is first asked for: it loads a lot."""
+    """Make the job manager when it is first asked for: it loads a lot."""
     if name != "job_manager":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # By name: the folders below import this one, and nothing below may lead up to control.
