@@ -11,7 +11,7 @@ from tests.mark_scenes import SCENES, list_frames
 _SCENES = ("still_face", "flat_grey", "text_white", "head_dark")
 _PART = (460, 200, 420, 300)
 _AMPLIFIED = 16
-_ROW = 330
+_ROW = 60
 
 
 def _cut(plane):
@@ -38,7 +38,7 @@ def _draw_pan():
         mark.draw(frame)
         marked.append(frame.y[_ROW, : 3 * _PART[2]].copy())
     lines = [np.repeat(np.stack(rows), 3, axis=0) for rows in (bare, marked)]
-    return np.clip((np.vstack(lines).astype(int) - 110) * 3 + 128, 0, 255).astype(np.uint8)
+    return np.clip((np.vstack(lines).astype(int) - 160) * 3 + 128, 0, 255).astype(np.uint8)
 
 
 def draw_sheet():

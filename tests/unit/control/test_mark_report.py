@@ -1,5 +1,7 @@
 """What `livefuse mark read` says, in words."""
 
+from typing import Any
+
 from livefuse.control.mark_report import (
     LabelLine,
     LumaLine,
@@ -20,7 +22,7 @@ def create_report(**changes):
 
 
 def create_line(**changes):
-    usual = {
+    usual: dict[str, Any] = {
         "job": create_job(NUMBER, {}), "key": "this install", "z": 12.34, "windows": 5,
         "first_s": 0.0, "last_s": 9.9, "scale": 1.0, "is_mirrored": False,
     }  # fmt: skip
@@ -43,7 +45,7 @@ def test_all_that_survived_is_named():
     text = "\n".join(tell(report))
     assert len(report.survived) == 4
     assert "in 5 of 5 windows, 0.0 to 9.9 s, z 12.3" in text
-    assert "2 of 2 signed by this install" in text
+    assert "2 of 2 signed with a key that is known here" in text
     assert "score 0.93" in text
     assert "comment: AI-modified" in text
 
