@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import getpass
 import random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from livefuse.errors import ConfigError
+from livefuse.errors import ConfigError, RefusedError
+from livefuse.redact import redact_url
+from livefuse.safety.actor import get_actor
 from livefuse.safety.consent import Terms, parse_consent
 from livefuse.safety.evidence import MAX_EVIDENCE_BYTES, describe_evidence
 from livefuse.safety.picture import read_picture
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
     from livefuse.safety.records import FaceRecord
     from livefuse.workers.face_desk import FaceDesk
+
+
+FILMS: Final = frozenset({"file", "demo", "test", "replay"})
+"""Kinds of sources that answer nobody: whoever tries often enough has one in the right order."""
 
 
 class LiveWish(NamedTuple):
@@ -59,21 +65,34 @@ def create_terms(
 def match_live(desk: FaceDesk, picture: bytes, consent: str, terms: Terms, wish: LiveWish) -> Terms:
     """Have the person before the camera show that they are the one in the picture.
 
-    Return `terms` with that as evidence. What can be refused without them is refused first.
+    Return `terms` with that as evidence. What can be refused without them is refused first; a match
+    that fails is in the audit log.
 
     Raises:
-        ConfigError: there is other evidence already.
+        ConfigError: there is other evidence already, or what is looked at is no camera.
         LivefuseError: as `FaceDesk.enroll` and `run_live_match`.
     """
     from livefuse.control.live_session import run_live_match  # noqa: PLC0415 - loads FFmpeg
+    from livefuse.ingest import get_kind  # noqa: PLC0415 - as above
 
+    if get_kind(wish.source) in FILMS:
+        raise ConfigError(
+            f"{redact_url(wish.source)} is no camera: nobody in it can be asked for anything",
+            hint="write --from camera: or the address of a camera",
+        )
     if terms.evidence is not None:
         raise ConfigError(
             "--live and --evidence are two kinds of evidence", hint="leave one of them out"
         )
     parse_consent(consent, desk.clock.epoch_s(), terms)
     looks = desk.reader.embed_looks(read_picture(picture))
-    evidence = run_live_match(desk, wish.source, looks, rng=create_rng(), mirrored=wish.mirrored)
+    try:
+        evidence = run_live_match(
+            desk, wish.source, looks, rng=create_rng(), mirrored=wish.mirrored
+        )
+    except RefusedError as error:
+        desk.audit.append("refusal.live", who=get_actor(), facts={"reason": error.message})
+        raise
     return msgspec.structs.replace(terms, evidence=evidence)
 
 

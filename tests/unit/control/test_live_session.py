@@ -34,6 +34,7 @@ def run(tmp_path, monkeypatch, capfd):
     """A function that runs a command line in a home of its own: code, output, errors."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr(enrollment, "create_rng", lambda: random.Random(SEED))
+    monkeypatch.setattr(enrollment, "FILMS", frozenset())  # these films know the order
 
     def run(*arguments):
         code = main([str(argument) for argument in arguments])
@@ -95,7 +96,9 @@ def test_the_person_in_the_picture_consents_before_a_camera(run, tmp_path):
 def test_a_photograph_held_into_the_camera_fails(run, tmp_path):
     """It shows the face, it is waved about and tilted: and does nothing of what is asked."""
     wave = [
-        hold_photo(40 * np.sin(0.95 * i), 25 * np.sin(0.5 * i), shift=(8 * np.sin(i), 0), distance=1)
+        hold_photo(
+            40 * np.sin(0.95 * i), 25 * np.sin(0.5 * i), shift=(8 * np.sin(i), 0), distance=1
+        )
         for i in range(14)
     ]
     straight = [hold_photo(shift=(2 * np.sin(i), np.cos(i))) for i in range(6)]
@@ -104,6 +107,11 @@ def test_a_photograph_held_into_the_camera_fails(run, tmp_path):
     assert "1 of 5 poses were done" in errors
     assert "printed picture" in errors
     assert "enrolled" not in said
+    log = tmp_path / "data" / "livefuse" / "audit" / "audit.jsonl"
+    logged = parse_line(log.read_bytes().splitlines()[-1])
+    assert logged is not None
+    assert (logged.event, logged.who) == ("refusal.live", "cli")
+    assert "1 of 5" in str(logged.facts["reason"])
     assert not list((tmp_path / "data").rglob("record.json"))
 
 
@@ -117,6 +125,15 @@ def test_a_film_that_stands_still_and_one_without_anybody_fail(run, tmp_path):
     code, said, errors = enroll(run, empty)
     assert code == EXIT_CODES[RefusedError]
     assert "nobody is seen" in said
+
+
+def test_a_film_is_no_camera(run, tmp_path, monkeypatch):
+    """Whoever tries often enough has one in the right order."""
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    for source in ("demo:", __file__, "test:", "replay:x.lfrec"):
+        code, _, errors = enroll(run, source)
+        assert (code, "is no camera" in errors) == (EXIT_CODES[ConfigError], True), errors
 
 
 def test_what_cannot_be_looked_at_is_said(run, tmp_path):
