@@ -32,6 +32,7 @@ from livefuse.ingest.child import ReadingChild
 from livefuse.ingest.connection import Connection
 from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.diagnose import free_error
+from livefuse.ingest.dial import build_whitelists
 from livefuse.ingest.listen_child import NO_STAMP, Hello, Order, Renewal
 from livefuse.ingest.reader import Abandoned, Reader
 from livefuse.ingest.source import NewExtradata, Source, build_options, set_up_decoder
@@ -123,6 +124,7 @@ class _ListenChild:
         self._url = url
         self._config = config
         options = build_options("rtmp", config, is_live=True) | {"listen": "1"}
+        options |= build_whitelists("rtmp", is_restricted=True)
         self._child = ReadingChild(
             [sys.executable, "-m", "livefuse.ingest.listen_child"],
             order=encode_info(Order(url, config.read_timeout_ms, options)),

@@ -17,6 +17,7 @@ from livefuse.clock import NS_PER_S
 from livefuse.errors import ConfigError, IngestError, IngestUnsupportedError
 from livefuse.ingest import PULL_SCHEMES, check_url, get_file_path, get_kind
 from livefuse.ingest.diagnose import FOREIGN_ERRORS, create_timeout_error, diagnose_open_error
+from livefuse.ingest.dial import Dial, build_whitelists
 from livefuse.ingest.source import open_source
 from livefuse.ingest.srt import start_srt
 from livefuse.redact import redact_url
@@ -147,7 +148,7 @@ class Material:
     def _open(self, stack: ExitStack, started_ns: int) -> Source:
         try:
             source = open_source(
-                self._choose_target(stack),
+                self._choose_dial(stack),
                 self._config,
                 is_live=self._kind != "file",
                 url=self._url,
@@ -158,6 +159,12 @@ class Material:
             raise self._explain(error, started_ns) from None
         stack.callback(source.close)
         return source
+
+    def _choose_dial(self, stack: ExitStack) -> object:
+        target = self._choose_target(stack)
+        if not isinstance(target, str):
+            return target
+        return Dial(target, build_whitelists(self._kind, is_restricted=False))
 
     def _choose_target(self, stack: ExitStack) -> object:
         if self._kind == "file":

@@ -25,7 +25,7 @@ OWN: Final = {"livefuse", "pip", "setuptools", "wheel", "insightface"}
 
 def read_pins() -> dict[str, str]:
     """Return the versions that constraints.txt names for this Python."""
-    pins = {}
+    pins: dict[str, str] = {}
     for line in (ROOT / "constraints.txt").read_text().splitlines():
         row, _, marker = line.partition(";")
         name, equals, version = row.strip().partition("==")

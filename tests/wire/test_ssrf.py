@@ -146,6 +146,19 @@ def test_other_formats_that_lead_elsewhere_are_not_read(outside, clip, access):
         assert isinstance(error, IngestError)
 
 
+@pytest.mark.parametrize(("access", "may_play"), [(None, True), (ACCESS, False)])
+def test_a_playlist_on_disc_plays_for_its_owner_alone(tmp_path, clip, access, may_play):
+    """Below media_folders there may be files that others put there."""
+    (tmp_path / "list.m3u8").write_bytes(list_segment(clip))
+    (tmp_path / "concat.txt").write_text(f"ffconcat version 1.0\nfile '{clip}'\n")
+    frames, error = play(str(tmp_path / "list.m3u8"), access)
+    assert (frames > 0) == may_play
+    assert may_play or isinstance(error, IngestError)
+    if not may_play:
+        assert play(str(tmp_path / "concat.txt"), access)[0] == 0
+    assert play(str(clip), access)[0] > 0
+
+
 def test_an_owner_may_and_the_test_sees_it(outside, inside):
     """The control: without the policy the same playlist does reach the inside."""
     outside.pages["/list.m3u8"] = list_segment(f"{inside.url}/x.ts")
