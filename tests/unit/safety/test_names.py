@@ -123,6 +123,21 @@ def test_every_name_of_the_list_is_found_and_excused_phrases_are_not(refusals):
         assert lists.find(" ".join(words)) is None, words
 
 
+def test_names_of_the_list_are_found_in_traditional_characters(refusals):
+    lists = refusals._get_lists().names
+    traditional: dict[str, str] = {}
+    for old, new in lists.simplified.items():
+        traditional.setdefault(new, chr(old))
+    written = {
+        found.alias: "".join(traditional.get(c, c) for c in found.alias)
+        for found in lists.forms.values()
+    }
+    other = {alias: text for alias, text in written.items() if text != alias}
+    assert len(other) > 70
+    assert other["李显龙"] == "李顯龍"
+    assert [alias for alias, text in other.items() if lists.find(f"像{text}一樣") is None] == []
+
+
 @given(st.text(max_size=200))
 def test_any_text_has_an_answer(text):
     names = build_names(["Anna Berger | 王小明"])
