@@ -52,11 +52,13 @@ def call_in_thread(name: str, function: Callable[[], T]) -> asyncio.Future[T]:
 @contextlib.contextmanager
 def catch_signals(
     on_user: Callable[[], None] | None = None,
+    *,
+    on_hangup: Callable[[], None] | None = None,
 ) -> Iterator[asyncio.Future[str]]:
     """Give a future that SIGINT, SIGTERM or SIGHUP fulfils with its name; a second ends at once.
 
     SIGHUP, that the terminal was closed, is left alone where somebody (nohup) has it ignored.
-    SIGUSR1 calls `on_user` on the loop, and ends nothing.
+    With `on_hangup` it calls that on the loop, and ends nothing; SIGUSR1 calls `on_user` so.
     """
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[str] = loop.create_future()
@@ -68,13 +70,14 @@ def catch_signals(
         stop.set_result(number.name)
 
     caught = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+    if on_hangup is None and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         caught.append(signal.SIGHUP)
     for number in caught:
         loop.add_signal_handler(number, handle, number)
-    if on_user is not None:
-        loop.add_signal_handler(signal.SIGUSR1, on_user)
-        caught.append(signal.SIGUSR1)
+    for number, call in ((signal.SIGUSR1, on_user), (signal.SIGHUP, on_hangup)):
+        if call is not None:
+            loop.add_signal_handler(number, call)
+            caught.append(number)
     try:
         yield stop
     finally:

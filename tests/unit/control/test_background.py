@@ -51,6 +51,23 @@ def test_a_signal_fulfils_the_future(number):
     assert uvloop.run(run()) == number.name
 
 
+def test_a_hangup_may_mean_something_else():
+    calls = []
+
+    async def run():
+        with catch_signals(on_hangup=lambda: calls.append("again")) as stop:
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGHUP)
+                await asyncio.sleep(0.05)
+            assert not stop.done()
+            os.kill(os.getpid(), signal.SIGTERM)
+            async with asyncio.timeout(5):
+                return await stop
+
+    assert uvloop.run(run()) == "SIGTERM"
+    assert calls == ["again", "again"]
+
+
 def test_nohup_is_respected():
     async def run():
         with catch_signals() as stop:
