@@ -52,6 +52,17 @@ class DaemonAudit:
             "audit", lambda: self._log.append("job.submitted", job=job_id, facts=_describe(spec))
         )
 
+    async def note_reloaded(self, sections: list[str]) -> None:
+        """Sections of the configuration are about to be applied anew.
+
+        Raises:
+            AuditError: that cannot be logged.
+        """
+        facts: dict[str, Fact] = {"sections": sections}
+        await call_in_thread(
+            "audit", lambda: self._log.append("daemon.reloaded", who=ITSELF, facts=facts)
+        )
+
     async def note_deleted(self, job_id: str) -> None:
         """A job is no more."""
         await call_in_thread("audit", lambda: self._log.owe("job.deleted", job=job_id))

@@ -20,6 +20,7 @@ from livefuse.control.api.forwarded import Forwarded
 from livefuse.control.api.server import ApiServer, create_application
 from livefuse.control.background import call_in_thread
 from livefuse.control.daemon.checks import get_checked_job
+from livefuse.control.daemon.child_settings import add_settings_route
 from livefuse.control.job_audit import JobAudit
 from livefuse.control.jobs import JobManager
 from livefuse.errors import LivefuseError
@@ -95,6 +96,7 @@ class WorkerServer(ApiServer):
     async def start(self) -> None:
         """Listen."""
         app = create_application(self._api, "localhost", self._find_caller, self._doorway)
+        add_settings_route(app, self._api, self._doorway.perimeter)
         self._runner = web.AppRunner(
             app,
             access_log=None,

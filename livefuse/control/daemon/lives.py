@@ -6,6 +6,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, Literal
 
+from livefuse.telemetry import get_logger
+
 if TYPE_CHECKING:
     from livefuse.control.api.caller import Caller
     from livefuse.control.api.views import JobPhase
@@ -68,6 +70,9 @@ class Life:
 
     def take_worker(self, worker: WorkerHandle, outputs: dict[str, str]) -> None:
         """Run in `worker` from now on."""
+        who = self.caller.name if self.caller is not None else ""
+        facts = {"job": self.job_id, "worker": worker.number, "pid": worker.pid, "who": who}
+        get_logger("jobs").info("job taken", **facts)
         self.worker = worker
         self.generation += 1
         self.outputs = outputs

@@ -95,15 +95,17 @@ class WorkerPool:
         """
         return await self._wait_for(self._find_idlest)
 
-    def release(self, worker: WorkerHandle, job_id: str, state: Left = "clean") -> None:
+    async def release(self, worker: WorkerHandle, job_id: str, state: Left = "clean") -> None:
         """Take the job from the worker, which is `worn` when it is not as it was before.
 
-        With `unknown` nobody can say whether the job still runs there: it is ended at once.
+        With `unknown` nobody can say whether the job still runs there: the worker is ended, and its
+        end is waited for, so that whoever goes on with the job does not publish beside it.
         """
         worker.jobs.discard(job_id)
         worker.is_worn = worker.is_worn or state == "worn"
         if state == "unknown":
             worker.end("what a job left in it is not known")
+            await worker.has_ended.wait()
         elif not worker.jobs and (
             worker.is_worn or self._count_idle() > self._settings.spare_workers
         ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import uvloop
 
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
     from livefuse.config import Config
     from livefuse.control.api.caller import FindCaller
+
+_CLOSING_S: Final = 1.5
+"""What everything but the jobs needs to be closed."""
 
 
 def run_daemon(config: Config) -> None:
@@ -158,7 +161,7 @@ class _Serving:
 
     async def _drain(self, daemon: Daemon) -> None:
         try:
-            async with asyncio.timeout(self._config.daemon.drain_s):
+            async with asyncio.timeout(max(self._config.daemon.drain_s - _CLOSING_S, 0.5)):
                 await daemon.supervisor.drain()
         except TimeoutError:
             self._log.warning("jobs are not closed in time", seconds=self._config.daemon.drain_s)

@@ -69,7 +69,7 @@ class Stint:
             state = "unknown"
         life.figures = figures
         life.leave_worker()
-        self._pool.release(self.worker, life.job_id, state)
+        await self._pool.release(self.worker, life.job_id, state)
         await self._settle(end)
 
     async def _settle(self, end: End) -> None:
@@ -102,7 +102,10 @@ class Stint:
         except LivefuseError:
             self.worker.end("it did not stop a job")
             return None
-        return msgspec.json.decode(reply.data, type=JobView).statistics
+        view = msgspec.json.decode(reply.data, type=JobView)
+        if view.state == "running":
+            self.worker.end("a job did not stop")
+        return view.statistics
 
     async def _read_figures(self) -> Statistics | None:
         try:

@@ -6,6 +6,7 @@ What is wanted is in the store before a worker is told, and what was lost begins
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from typing import TYPE_CHECKING, Final
 
 from livefuse.control.api.views import NewJob
@@ -135,6 +136,7 @@ class Supervisor:
             if record.phase in ACTIVE and record.phase != "stopping":
                 phase: JobPhase = "stopped" if record.phase == "queued" else "stopping"
                 await self.book.move(job_id, phase, is_wanted=False)
+                self._log.info("job stops", job=job_id)
                 life.ask("stop")
         await life.is_over.wait()
         return self.book.get(job_id)
@@ -192,7 +194,8 @@ class Supervisor:
         life.caller = caller
         taken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         taken.add_done_callback(lambda done: done.cancelled() or done.exception())
-        life.task = self._group.create_task(self._supervise(life, taken, resumes=resumes))
+        work = self._supervise(life, taken, resumes=resumes)
+        life.task = self._group.create_task(work, context=contextvars.Context())  # nobody's acts
         return taken
 
     async def _supervise(self, life: Life, taken: asyncio.Future[None], *, resumes: bool) -> None:
@@ -211,7 +214,7 @@ class Supervisor:
         finally:
             if (worker := life.worker) is not None:  # it was not left in order
                 life.leave_worker()
-                self.pool.release(worker, life.job_id, "unknown")
+                await self.pool.release(worker, life.job_id, "unknown")
             life.is_over.set()
             if not taken.done():
                 taken.set_result(None)
@@ -248,11 +251,10 @@ class Supervisor:
                 wish = NewJob(id=job_id, spec=spec, start=True)
                 await worker.ask("POST", "/v1/jobs", wish, caller=name_owner(record, life.caller))
                 life.take_worker(worker, await name_targets(worker, record))
-                self._log.info("job taken", job=job_id, worker=worker.number, pid=worker.pid)
         except BaseException as error:
             # What a worker refuses leaves nothing in it; else nobody knows how far it came.
             is_refused = isinstance(error, LivefuseError) and not isinstance(error, _PASSING)
-            self.pool.release(worker, job_id, "clean" if is_refused else "unknown")
+            await self.pool.release(worker, job_id, "clean" if is_refused else "unknown")
             raise
         return Stint(life, worker, self.book, self.pool)
 
