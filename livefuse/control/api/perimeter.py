@@ -35,19 +35,22 @@ class Perimeter:
         Raises:
             ConfigError: a proxy's address is none.
         """
-        http, self.limits = http or HttpConfig(), limits or LimitsConfig()
+        http = http or HttpConfig()
         public = read_host(http.public_host) if http.public_host else ""
         self._public_host = public
         own = {"localhost", http.host.lower(), socket.gethostname().lower(), public}
         self.names = frozenset(own - {""})
         self._proxies = Networks(http.trusted_proxies)
         self._allows_insecure = http.allow_insecure
-        rates = self.limits
-        self._by_key = Buckets(rates.key_requests_per_s, rates.key_requests_per_s * _BURST_S)
-        self._by_address = Buckets(
-            rates.address_requests_per_s, rates.address_requests_per_s * _BURST_S
-        )
-        self._wrong = Buckets(rates.wrong_keys_per_min / _S_PER_MIN, rates.wrong_keys_per_min)
+        self.set_limits(limits or LimitsConfig())
+
+    def set_limits(self, limits: LimitsConfig) -> None:
+        """Count by `limits` from now on, all from nothing."""
+        self.limits = limits
+        per_key, per_address = limits.key_requests_per_s, limits.address_requests_per_s
+        self._by_key = Buckets(per_key, per_key * _BURST_S)
+        self._by_address = Buckets(per_address, per_address * _BURST_S)
+        self._wrong = Buckets(limits.wrong_keys_per_min / _S_PER_MIN, limits.wrong_keys_per_min)
 
     def find_address(self, request: web.Request) -> str:
         """Return who asks: the peer, or whom a trusted proxy names last that is none itself.

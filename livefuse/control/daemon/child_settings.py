@@ -35,6 +35,7 @@ def take_settings(api: Api, perimeter: Perimeter, config: Config) -> None:
         worker.config, access=config.access, record=config.record
     )
     api.config = config
-    perimeter.set_limits(config.limits)
+    if config.limits != perimeter.limits:
+        perimeter.set_limits(config.limits)
     # The daemon reads what is said here, and tells it in its own form.
     set_up_logging(msgspec.structs.replace(config.log, form="json"))
