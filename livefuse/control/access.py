@@ -2,7 +2,9 @@
 
 A key of the API opens livefuse, not the network and the files behind it (SSRF): what is asked for
 is judged when it is submitted, again when the job starts, and where the dialling is ours also at
-each dial (livefuse/ingest/dial.py), as a name may point elsewhere by then.
+each dial (livefuse/ingest/dial.py), as a name may point elsewhere by then. Of WebRTC nothing is
+judged: an offer names addresses too, which are sent checks of connectivity (RFC 8445) and, if they
+answer those with the offer's own secrets, pictures.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ class Perimeter:
         self.names = frozenset(own - {""})
         self._proxies = Networks(http.trusted_proxies)
         self._allows_insecure = http.allow_insecure
+        self._has_tls = bool(http.tls_cert)
         self.set_limits(limits or LimitsConfig())
 
     def set_limits(self, limits: LimitsConfig) -> None:
@@ -80,14 +81,16 @@ class Perimeter:
         return not origin or asked == host.lower() or read_host(asked) == self._public_host != ""
 
     def check_transport(self, request: web.Request) -> web.Response | None:
-        """Refuse what came to a trusted proxy unencrypted, where that is not allowed."""
+        """Refuse what came unencrypted, to us or to a trusted proxy, where that is not allowed."""
         peer = parse_address(_read_peer(request))
-        if self._allows_insecure or peer is None or not self._proxies.allows(peer):
+        if self._allows_insecure or peer is None:
             return None
+        if not self._proxies.allows(peer):
+            is_safe = self._has_tls or unwrap(peer).is_loopback
+            return None if is_safe else _refuse_plain("use https, or come by the proxy")
         proto = request.headers.get("X-Forwarded-Proto", "").rpartition(",")[2].strip().lower()
-        if proto != "http" or self.is_shared_address(self.find_address(request)):
-            return None
-        return create_problem(403, "keys and pictures do not go unencrypted", "use https")
+        is_safe = proto != "http" or self.is_shared_address(self.find_address(request))
+        return None if is_safe else _refuse_plain("use https")
 
     def check_address(self, request: web.Request) -> web.Response | None:
         """Refuse who asks too often, whatever the key."""
@@ -142,6 +145,10 @@ def _group(address: str) -> str:
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, _SITE_BITS), strict=False))
     return address
+
+
+def _refuse_plain(hint: str) -> web.Response:
+    return create_problem(403, "keys and pictures do not go unencrypted", hint)
 
 
 def _slow_down(wait_s: float, what: str = "too many requests") -> web.Response | None:

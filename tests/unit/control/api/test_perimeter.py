@@ -97,11 +97,18 @@ def test_no_limit_is_none():
         ("127.0.0.1", [*forward("1.2.3.4"), ("X-Forwarded-Proto", "https, http")], True),
         ("127.0.0.1", [*forward("1.2.3.4"), ("X-Forwarded-Proto", "https")], False),
         ("127.0.0.1", [("X-Forwarded-Proto", "http")], False),  # from this machine
-        ("192.0.2.1", [("X-Forwarded-Proto", "http")], False),  # nobody asks a stranger
+        ("192.0.2.1", [("X-Forwarded-Proto", "https")], True),  # past the proxy, unencrypted
+        ("::ffff:127.0.0.1", [], False),
+        ("", [], False),
     ],
 )
 def test_what_reached_the_proxy_unencrypted_is_refused(peer, headers, is_refused):
     assert (BEHIND.check_transport(ask(peer, *headers)) is not None) == is_refused
+
+
+def test_who_has_tls_or_is_forced_takes_strangers():
+    for config in (HttpConfig(tls_cert="x"), HttpConfig(allow_insecure=True)):
+        assert Perimeter(config).check_transport(ask("192.0.2.1")) is None
 
 
 def test_the_public_name_is_ours_and_its_pages_too():
