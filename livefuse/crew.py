@@ -16,7 +16,7 @@ from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.errors import IngestError, JobError, LivefuseError
 from livefuse.redact import redact_text
 from livefuse.ring import RingClosed
-from livefuse.telemetry import get_logger
+from livefuse.telemetry import get_logged_job, get_logger, log_for
 from livefuse.watchdog import Pulse, Restarts, Verdict, Watchdog, get_part
 
 if TYPE_CHECKING:
@@ -204,6 +204,7 @@ def start_stage(
     secrets: tuple[str, ...],
 ) -> threading.Thread:
     """Run `run` in a daemon thread; whatever it dies of is told to `fail` in one sentence."""
+    job_id = get_logged_job()
 
     def guard() -> None:
         try:
@@ -216,7 +217,11 @@ def start_stage(
             fail(wrap_error(name, error, secrets))
             get_logger("stages").debug("stage failed", stage=name, exc_info=True)
 
-    thread = threading.Thread(target=guard, name=f"livefuse-{name}", daemon=True)
+    def guard_named() -> None:
+        with log_for(job_id):
+            guard()
+
+    thread = threading.Thread(target=guard_named, name=f"livefuse-{name}", daemon=True)
     thread.start()
     return thread
 

@@ -25,7 +25,7 @@ from livefuse.redact import redact_text
 from livefuse.report import Report
 from livefuse.safety.mark_keys import JobMarks, MarkKeys, make_mark_keys
 from livefuse.stages import Stages
-from livefuse.telemetry import Statistics, Telemetry
+from livefuse.telemetry import Statistics, Telemetry, log_for
 from livefuse.token import Token, TokenCell
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ class Job:
 
     def start(self) -> None:
         """Begin; returns at once."""
-        start_stage("supervise", self._supervise, self._fail, self._secrets)
+        with log_for(self.job_id):
+            start_stage("supervise", self._supervise, self._fail, self._secrets)
 
     def wait_started(self, timeout_s: float | None = None) -> bool:
         """Wait until the job runs or failed; False when neither within `timeout_s`.

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections import Counter, deque
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -20,12 +21,14 @@ from livefuse.measures import Distribution, Percentiles, Rate
 from livefuse.redact import redact_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import TextIO
 
     from livefuse.clock import Clock
     from livefuse.config import LogConfig
     from livefuse.frame import Frame
 
+_JOB: ContextVar[str] = ContextVar("livefuse_job", default="")
 _WAITING: Final = frozenset({"queue"})
 _OUTCOMES: Final = 30
 _DEGRADED_SHARE: Final = 0.5
@@ -213,8 +216,38 @@ def set_up_logging(config: LogConfig, secrets: tuple[str, ...] = ()) -> None:
         logger_factory=structlog.PrintLoggerFactory(cast("TextIO", _Unfailing(sys.stderr))),
         cache_logger_on_first_use=False,
     )
+    root = logging.getLogger()
+    if not any(isinstance(handler, _Foreign) for handler in root.handlers):
+        root.addHandler(_Foreign(logging.WARNING))
+
+
+class _Foreign(logging.Handler):
+    """Takes what libraries say by Python's own logging, so that it is redacted and in one form."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log it as ours; the thread that says it must not die of it."""
+        with contextlib.suppress(Exception):
+            log = get_logger(record.name)
+            tell = log.error if record.levelno >= logging.ERROR else log.warning
+            tell(record.getMessage(), exc_info=record.exc_info or None)
 
 
 def get_logger(name: str) -> Any:  # noqa: ANN401 - structlog's loggers are untyped
-    """Return the structured logger of a module."""
-    return structlog.get_logger(module=name)
+    """Return the structured logger of a module; one that is made for a job names it (`log_for`)."""
+    job_id = _JOB.get()
+    return structlog.get_logger(module=name, **({"job": job_id} if job_id else {}))
+
+
+@contextlib.contextmanager
+def log_for(job_id: str) -> Iterator[None]:
+    """Let the loggers that are made meanwhile, in this thread, name the job."""
+    token = _JOB.set(job_id)
+    try:
+        yield
+    finally:
+        _JOB.reset(token)
+
+
+def get_logged_job() -> str:
+    """Return the job that `log_for` names here, "" when none: for a thread that goes on with it."""
+    return _JOB.get()

@@ -14,6 +14,7 @@ from livefuse.control.console import say
 from livefuse.errors import ConfigError, DaemonError, LivefuseError
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
 
     from livefuse.control.http_client import HttpClient
@@ -23,6 +24,10 @@ _TIMEOUT_S: Final = 5.0
 _LEAST_EVERY_S: Final = 0.2
 _REFUSED: Final = frozenset({401, 403})
 _OK: Final = 200
+_AT_WORK: Final = frozenset({"running", "degraded"})
+"""States in which the job's own word for its health says more."""
+_NOT_YET: Final = frozenset({"draft", "submitted", "queued"})
+"""Figures, if there are any, are of its life before."""
 
 Url = Annotated[
     str,
@@ -65,6 +70,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     state: str
     error: str = ""
+    reason: str = ""
     statistics: Figures | None = None
 
 
@@ -128,7 +134,27 @@ def fetch_jobs(client: HttpClient, key: str) -> list[JobRow]:
         ) from None
 
 
-def draw_jobs(jobs: list[JobRow]) -> Table:
+class Listing:
+    """A table whose rows have one line each, beneath some of them a line as long as it may be."""
+
+    def __init__(self, table: Table, beneath: list[str]) -> None:
+        self._table = table
+        self._beneath = ["", *beneath]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield it as rich wants it."""
+        from rich.segment import Segment  # noqa: PLC0415 - heavy
+        from rich.text import Text  # noqa: PLC0415 - heavy
+
+        lines = console.render_lines(self._table, options.update(height=None), pad=False)
+        for line, text in zip(lines, self._beneath, strict=False):
+            yield from line
+            yield Segment.line()
+            if text:
+                yield Text(f"  {text}", style="yellow", overflow="ellipsis", no_wrap=True)
+
+
+def draw_jobs(jobs: list[JobRow]) -> Listing:
     """Return a table with a line for each job, the trouble beneath it."""
     from rich.table import Table  # noqa: PLC0415 - heavy
     from rich.text import Text  # noqa: PLC0415 - heavy
@@ -142,22 +168,24 @@ def draw_jobs(jobs: list[JobRow]) -> Table:
         table.add_column(name, no_wrap=True)
     for job in jobs:
         table.add_row(Text(job.id), *map(Text, _list_cells(job)))
-        trouble = job.error or (job.statistics.health_reason if job.statistics else "")
-        if trouble:
-            table.add_row("", Text(trouble, style="yellow", overflow="ellipsis"))
     if not jobs:
-        table.add_row("no jobs", "POST /v1/jobs makes one")
-    return table
+        table.add_row("no jobs")
+        return Listing(table, ["POST /v1/jobs makes one"])
+    return Listing(table, [job.error or job.reason or _get_health_reason(job) for job in jobs])
+
+
+def _get_health_reason(job: JobRow) -> str:
+    return job.statistics.health_reason if job.statistics and job.state in _AT_WORK else ""
 
 
 def _list_cells(job: JobRow) -> tuple[str, ...]:
     stats = job.statistics
-    if stats is None:
+    if stats is None or job.state in _NOT_YET:
         return (job.state,)
     is_known = stats.latency_recent.count > 0
     connected = sum(bool(output.get("connected")) for output in stats.outputs)
     return (
-        stats.health or job.state,
+        (job.state in _AT_WORK and stats.health) or job.state,
         f"{stats.fps_in:.1f}",
         f"{stats.fps_out:.1f}",
         f"{stats.latency_recent.p50_ms:.0f}" if is_known else "",
@@ -170,12 +198,12 @@ def _list_cells(job: JobRow) -> tuple[str, ...]:
     )
 
 
-def _print(table: Table) -> None:
+def _print(listing: Listing) -> None:
     from rich.console import Console  # noqa: PLC0415 - heavy
 
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     with console.capture() as drawn:
-        console.print(table)
+        console.print(listing)
     say("\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
 

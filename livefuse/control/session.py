@@ -22,7 +22,7 @@ from livefuse.control.panel import REFRESH_S, Reporter, create_reporter, format_
 from livefuse.errors import ConfigError
 from livefuse.redact import redact_text
 from livefuse.spec import JobSpec
-from livefuse.telemetry import set_up_logging
+from livefuse.telemetry import log_for, set_up_logging
 from livefuse.workers.local import Worker
 
 if TYPE_CHECKING:
@@ -171,7 +171,8 @@ class _Session:
         self, reporter: Reporter, job: Job, ends: set[asyncio.Future[Any]], end_s: float
     ) -> None:
         loop = asyncio.get_running_loop()
-        watch = OutputWatch()
+        with log_for(JOB_ID):
+            watch = OutputWatch()
         while (left_s := end_s - loop.time()) > 0:
             stats = self._manager.get_shown(job).statistics()
             reporter.update(stats)

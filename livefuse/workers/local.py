@@ -19,6 +19,7 @@ from livefuse.safety.cover import cover_frame, draw_slate
 from livefuse.safety.intern import intern_picture
 from livefuse.safety.mark_keys import load_mark_keys
 from livefuse.safety.picture import MAX_PICTURE_BYTES
+from livefuse.telemetry import log_for
 from livefuse.token import GENERATING
 from livefuse.workers.face_desk import FaceDesk
 
@@ -77,7 +78,8 @@ class Worker:
         create_pipeline = partial(self.create_pipeline, config=config, job_id=job_id)
         forget = self._get_sessions(config.models).forget
         keys = load_mark_keys(self.config.safety)
-        job = Job(job_id, spec, config, self.clock, create_pipeline, forget, keys=keys)
+        with log_for(job_id):
+            job = Job(job_id, spec, config, self.clock, create_pipeline, forget, keys=keys)
         self.jobs[job_id] = job
         return job
 

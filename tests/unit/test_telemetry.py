@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import os
 import sys
 
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 from livefuse.clock import NS_PER_MS, ManualClock
 from livefuse.config import LogConfig
+from livefuse.crew import start_stage
 from livefuse.measures import Distribution, Rate
-from livefuse.telemetry import Telemetry, get_logger, set_up_logging
+from livefuse.telemetry import Telemetry, get_logger, log_for, set_up_logging
 
 
 @given(st.lists(st.floats(0.05, 1000.0), min_size=1, max_size=300))
@@ -127,3 +129,29 @@ def test_a_job_whose_steps_keep_failing_is_degraded_until_they_do_not():
     for _ in range(16):
         telemetry.note_outcome(failed=False)
     assert not telemetry.is_degraded()
+
+
+def test_what_is_made_for_a_job_names_it_in_its_logs(capsys):
+    """Loggers that are made meanwhile, also where a stage's thread goes on with it."""
+    set_up_logging(LogConfig(form="json"))
+    with log_for("cam"):
+        kept = get_logger("publish")
+        thread = start_stage("t", lambda: get_logger("stages").info("two"), lambda _e: None, ())
+    thread.join()
+    kept.info("one")
+    kept.info("three", job="other")
+    get_logger("machine").info("four")
+    lines = map(json.loads, capsys.readouterr().err.splitlines())
+    jobs = {line["event"]: line.get("job") for line in lines}
+    assert jobs == {"one": "cam", "two": "cam", "three": "other", "four": None}
+
+
+def test_what_libraries_say_is_in_the_same_form_and_holds_no_secret(capsys):
+    """C76"""
+    set_up_logging(LogConfig(form="json"), ("rtmp://h/live/hunter2",))
+    set_up_logging(LogConfig(form="json"), ("rtmp://h/live/hunter2",))
+    logging.getLogger("some.library").error("no route to %s", "rtmp://h/live/hunter2")
+    (line,) = capsys.readouterr().err.splitlines()
+    told = json.loads(line)
+    assert (told["module"], told["level"]) == ("some.library", "error")
+    assert "hunter2" not in line

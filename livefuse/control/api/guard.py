@@ -13,6 +13,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
+from structlog.contextvars import bound_contextvars
 
 from livefuse.addresses import parse_literal
 from livefuse.config import HttpConfig
@@ -86,7 +87,11 @@ def create_guard(
         if refusal is not None:
             return refusal
         is_valid = lambda: find_caller(given) is not None  # noqa: E731 - of this request
-        with act_as(caller.name), _watch_key(request, is_valid):
+        with (
+            act_as(caller.name),
+            bound_contextvars(who=caller.name),
+            _watch_key(request, is_valid),
+        ):
             return await handler(request)
 
     return guard

@@ -139,3 +139,27 @@ def test_in_a_terminal_it_is_drawn_again_until_stopped(daemon, monkeypatch, caps
     assert main(["top", "--every", "0.5"]) == 130
     assert looks == [0.5, 0.5, 0.5]
     assert "cam" in capsys.readouterr().out
+
+
+def test_a_job_that_is_not_at_work_shows_its_state_and_why(daemon, capsys):
+    """Figures of the life before are not those of a job that waits; an end is not ONLINE."""
+    figures = JOBS["jobs"][0]["statistics"] | {"health": "ONLINE", "health_reason": ""}
+    states = {
+        "a": ("queued", "it needs about 0.8 cores and 0.1 of 2.0 are free"),
+        "b": ("loading", "its worker was lost"),
+        "c": ("degraded", "it does not answer"),
+        "d": ("stopping", ""),
+    }
+    jobs = [
+        {"id": name, "state": state, "error": "", "reason": reason, "statistics": figures}
+        for name, (state, reason) in states.items()
+    ]
+    daemon.body = json.dumps({"jobs": jobs}).encode()
+    assert main(["top"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:3] == ["a queued", states["a"][1]]
+    assert lines[3].startswith("b loading 30.0 29.5 ")
+    assert lines[4] == "its worker was lost"
+    assert lines[5].startswith("c ONLINE ")
+    assert lines[6] == "it does not answer"
+    assert lines[7].startswith("d stopping ")
