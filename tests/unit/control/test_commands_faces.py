@@ -65,6 +65,11 @@ def test_a_refused_picture_leaves_nothing(run, tmp_path):
     expect_one_line(run(*enroll, "Eileen, streams, soon"), consent, "'soon'")
     expect_one_line(run(*enroll, CONSENT, "--name", "a/b"), refused, "name")
     expect_one_line(run("faces", "enroll", empty, "--consent", CONSENT), refused, "no face")
+    photo = cv2.imread(str(ASTRONAUT))
+    assert photo is not None
+    head, two = photo[:260, 100:360], tmp_path / "two.png"
+    cv2.imwrite(str(two), np.hstack([head, head[:, ::-1]]))
+    expect_one_line(run("faces", "enroll", two, "--consent", CONSENT), refused, "2 faces", "crop")
     expect_one_line(run("faces", "enroll", __file__, "--consent", CONSENT), refused, "PNG")
     expect_one_line(
         run("faces", "enroll", "none.png", "--consent", CONSENT),
