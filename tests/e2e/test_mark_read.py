@@ -36,6 +36,7 @@ def folder(tmp_path_factory):
     for name, more in (("marked", ["--source-face", "avatar:robot"]), ("bare", [])):
         done = livefuse(
             "run", "--from", "demo:?size=640x360&frames=40", "--to", f"{name}.mp4", *more,
+            "--mode", "every_frame",
             "--quiet", "--set", "http.enabled=false", "--set", f"safety.folder={folder / 'safety'}",
             folder=folder,
         )  # fmt: skip
@@ -84,7 +85,7 @@ def test_after_another_encode_the_picture_still_tells(folder):
 def test_another_install_does_not_know_the_mark(folder):
     livefuse(
         "run", "--from", "demo:?size=160x120&frames=2", "--to", "x.mp4", "--quiet",
-        "--source-face", "avatar:robot", "--set", "http.enabled=false",
+        "--source-face", "avatar:robot", "--mode", "every_frame", "--set", "http.enabled=false",
         "--set", f"safety.folder={folder / 'theirs'}", folder=folder,
     )  # fmt: skip
     told = json.loads(read(folder, "marked.mp4", "--json", safety="theirs").stdout)
@@ -106,7 +107,7 @@ def test_a_file_without_marks_ends_with_one(folder):
         (["camera:"], 2, "neither a file nor a stream"),
         (["marked.mp4", "--seconds", "0"], 2, "seconds"),
         ([f"rtmp://127.0.0.1:9/live/{SECRET}"], 11, "refused"),
-        ([], 2, "--help"),
+        ([], 2, "SOURCE"),
     ],
 )
 def test_what_cannot_be_read_is_told_in_one_line(folder, arguments, code, word):
