@@ -48,6 +48,8 @@ class RunningDaemon:
             f"record.folder={folder / 'out'}",
             *settings,
         )
+        self.config: Path | None = None
+        """The file of --config; what `settings` say overrides it."""
         self.key = ""
         self.url = ""
         self.out = self.err = ""
@@ -61,6 +63,8 @@ class RunningDaemon:
     def launch(self) -> subprocess.Popen[bytes]:
         """Start a process, and do not wait for anything."""
         words = [word for setting in self.settings for word in ("--set", setting)]
+        if self.config is not None:
+            words += ["--config", str(self.config)]
         number = len(list(self.folder.glob("*.out")))
         self.out_path = self.folder / f"{number}.out"
         self.err_path = self.folder / f"{number}.err"
@@ -73,7 +77,7 @@ class RunningDaemon:
                 [sys.executable, "-m", "livefuse", "serve", *words], stdout=out, stderr=err, env=env
             )
 
-    def start(self, timeout_s: float = 40.0) -> Self:
+    def start(self, timeout_s: float = 90.0) -> Self:
         """Start, and wait until it answers."""
         assert self.process is None, "it runs already"
         self.process = self.launch()
@@ -126,7 +130,7 @@ class RunningDaemon:
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
         key: str | None = None,
-        timeout_s: float = 40.0,
+        timeout_s: float = 100.0,
     ) -> Answer:
         """Send a request, JSON unless `body` is given."""
         if value is not None:
