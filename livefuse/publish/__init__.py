@@ -2,7 +2,7 @@
 
 The path of a frame through the files; base.py says what all ways out have in common:
 
-    luma/, mark.py        the mark that nobody sees and the label that people see, before the encode;
+    luma/, mark.py        before the encode: the mark that nobody sees, the label that people see;
                           mark_windows.py, label_search.py find them again
     encode.py, audio.py   a frame -> H.264 packets, sound -> AAC packets, once for all outputs
     sei.py                a signed record on each keyframe; container_mark.py says the same in words
