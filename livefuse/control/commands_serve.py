@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from livefuse.config import load_config
@@ -19,8 +20,9 @@ def add_commands(app: App) -> None:
 
 def serve(*, config: ConfigFile = None, settings: Settings = None) -> None:
     """Keep jobs and run them, asked over HTTP; they outlive this process and its workers."""
-    tree = load_config(config, tuple(settings or ()))
+    read = partial(load_config, config, tuple(settings or ()))
+    tree = read()
     with explain_unexpected(tree.log.level):
         from livefuse.control.daemon.serve import run_daemon  # noqa: PLC0415 - slow to load
 
-        run_daemon(tree)
+        run_daemon(tree, read)

@@ -113,6 +113,10 @@ class DaemonServer:
         if self._runner.server is not None and self._listener is not None:
             await self._doorway.open(self._runner.server, self._listener, self._certificate)
 
+    def set_limits(self, limits: LimitsConfig) -> None:
+        """Ask no more of callers, and no less, than `limits` says from now on."""
+        self._doorway.perimeter.set_limits(limits)
+
     async def close(self) -> None:
         """Send everybody away and stop listening."""
         if self._runner is not None:

@@ -46,14 +46,18 @@ class Doorkeeper:
 
     def __init__(self, config: DaemonConfig, book: JobBook, pool: WorkerPool) -> None:
         self.admit: Callable[[str], Awaitable[None]] = _admit_nobody
-        self._config = config
         self._book = book
         self._pool = pool
-        self._cores = count_cores() * config.cores_share
+        self.set_config(config)
         self._spent: dict[int, tuple[float, Spent]] = {}
         self._used: dict[int, Demand] = {}
         self._known: dict[Kind, Demand] = {}
         self._log = get_logger("jobs")
+
+    def set_config(self, config: DaemonConfig) -> None:
+        """Judge by `config` from now on."""
+        self._config = config
+        self._cores = count_cores() * config.cores_share
 
     def check_room(self, record: JobRecord, *, may_wait: bool) -> str:
         """Return why the job has to wait; nothing when it need not.

@@ -68,9 +68,10 @@ async def ask(
     if body is not None:
         headers.pop("Content-Length", None)
     try:
-        answer = await worker.session.request(
-            request.method, find_url(request), data=data, headers=headers, allow_redirects=False
-        )
+        with worker.being_asked():
+            answer = await worker.session.request(
+                request.method, find_url(request), data=data, headers=headers, allow_redirects=False
+            )
     except (aiohttp.ClientError, OSError, RuntimeError):
         if request.content.exception() is not None:
             raise web.HTTPBadRequest(text="the body does not come as its headers say") from None

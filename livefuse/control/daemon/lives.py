@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from livefuse.telemetry import get_logger
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from livefuse.telemetry import Statistics
     from livefuse.workers.process import JobBeat
 
-Asked = Literal["", "stop", "drain"]
+Asked = Literal["", "renew", "drain", "stop"]
+"""What comes later here is more than what comes before."""
 
+_ASKED: Final[tuple[Asked, ...]] = get_args(Asked)
 _PHASES: Final[dict[str, JobPhase]] = {
     "": "degraded",
     "LOADING": "loading",
@@ -85,12 +87,19 @@ class Life:
         self.has_worker.clear()
 
     def ask(self, what: Asked) -> None:
-        """Ask for its end; to be stopped is more than to be put aside."""
-        if self.asked != "stop":
+        """Ask for its end; to be stopped is more than to be put aside, and that than to go on."""
+        if _ASKED.index(what) > _ASKED.index(self.asked):
             self.asked = what
         self.news.set()
-        if self.worker is None and self.task is not None:
+        if self.worker is None and self.task is not None and what != "renew":
             self.task.cancel()  # whatever it waits for
+
+    def take_renewal(self) -> bool:
+        """Say whether it is to go on in another worker, and nothing more; that is done then."""
+        if self.asked != "renew":
+            return False
+        self.asked, self.reason, self.caller = "", "", None
+        return True
 
     def count_deaths(self, now_s: float) -> int:
         """Count the loss of a worker; return how many there were within a minute."""

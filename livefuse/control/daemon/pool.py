@@ -29,7 +29,7 @@ Left = Literal["clean", "worn", "unknown"]
 _LOOK_S: Final = 0.5
 _LATE_S: Final = 1.0
 _START_S: Final = 60.0
-_WAIT_S: Final = 30.0
+_WAIT_S: Final = 60.0
 _RESTOCK_S: Final = 1.0  # the job that took the spare one comes first
 _AT_ONCE: Final = max((os.cpu_count() or 1) // 2, 1) + 1
 _BACKOFF_S: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -69,6 +69,7 @@ class WorkerPool:
         last_s = loop.time()
         while not self._is_closed:
             self._restock()
+            self._end_outdated()
             await asyncio.sleep(_LOOK_S)
             now_s = loop.time()
             # If we were held up ourselves, what they said meanwhile has yet to be read.
@@ -95,6 +96,27 @@ class WorkerPool:
         """
         return await self._wait_for(self._find_idlest)
 
+    async def prepare(self) -> None:
+        """Wait until a worker is there that can be given a job.
+
+        Raises:
+            JobCapacityError: none could be started.
+        """
+        await self._wait_for(self._find_free)
+
+    def set_config(self, config: Config, *, renews: bool) -> None:
+        """Start workers with `config` from now on; with `renews` none of before takes a job more.
+
+        Those that have not answered yet are not told what changes at once: they go, too.
+        """
+        self.config, self._settings = config, config.daemon
+        idle = [one for one in self.workers if not one.jobs and one.is_alive]
+        surplus = max(len(idle) - self._settings.spare_workers - self._wanted, 0)
+        for worker in self.workers:
+            if renews or not worker.is_ready.is_set() or worker in idle[:surplus]:
+                worker.is_outdated = True
+        self._tell_news()
+
     async def release(self, worker: WorkerHandle, job_id: str, state: Left = "clean") -> None:
         """Take the job from the worker, which is `worn` when it is not as it was before.
 
@@ -107,7 +129,9 @@ class WorkerPool:
             worker.end("what a job left in it is not known")
             await worker.has_ended.wait()
         elif not worker.jobs and (
-            worker.is_worn or self._count_idle() > self._settings.spare_workers
+            worker.is_worn
+            or worker.is_outdated
+            or self._count_idle() > self._settings.spare_workers
         ):
             worker.end("it is not needed")
 
@@ -145,7 +169,7 @@ class WorkerPool:
         return min(alive, key=lambda one: len(one.jobs), default=None)
 
     def _count_idle(self) -> int:
-        return sum(not one.jobs and not one.ended_by for one in self.workers)
+        return sum(not (one.jobs or one.ended_by or one.is_outdated) for one in self.workers)
 
     def _restock(self) -> None:
         """Start a worker where one is missing; few at a time, each takes seconds of a processor."""
@@ -197,7 +221,7 @@ class WorkerPool:
 
     def _note_end(self, worker: WorkerHandle) -> None:
         self.workers.remove(worker)
-        if worker not in self._ready and not self._is_closed:
+        if worker not in self._ready and not (self._is_closed or worker.is_outdated):
             self._note_failure(worker.describe_end())
         self._ready.discard(worker)
         if worker.jobs:
@@ -210,6 +234,11 @@ class WorkerPool:
     def _tell_news(self) -> None:
         news, self._news = self._news, asyncio.Event()
         news.set()
+
+    def _end_outdated(self) -> None:
+        for worker in self.workers:
+            if worker.is_outdated and not (worker.jobs or worker.questions or worker.ended_by):
+                worker.end("it is not needed")
 
     def _end_silent(self, now_s: float) -> None:
         for worker in self.workers:

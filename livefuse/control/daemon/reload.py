@@ -138,8 +138,8 @@ class Changes(NamedTuple):
 
     @property
     def applied_sections(self) -> list[str]:
-        """The sections of what is applied, each once."""
-        return list(dict.fromkeys(key.partition(".")[0] for key in self.at_once + self.jobs))
+        """The sections of what is applied, in the order of the alphabet."""
+        return sorted({key.partition(".")[0] for key in self.at_once + self.jobs})
 
     def concern(self, spec: Spec) -> bool:
         """Say whether a job that does what `spec` says is to begin again for them."""

@@ -6,13 +6,31 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from livefuse.control.background import call_in_thread
 from livefuse.control.places import place_target
+from livefuse.errors import JobError
 from livefuse.publish import find_file_path
 from livefuse.publish.record_file import find_next
 
 if TYPE_CHECKING:
     from livefuse.config import RecordConfig
     from livefuse.control.api.views import Spec
+    from livefuse.control.daemon.records import JobRecord
+
+
+async def place(record: JobRecord, config: RecordConfig, *, resumes: bool) -> tuple[Spec, str]:
+    """Return what a job is given to do, and a word on it: as `go_on` when it `resumes`.
+
+    Raises:
+        JobError: that is not known any more.
+        LivefuseError: as `go_on`.
+    """
+    spec = record.spec
+    if spec is None:
+        raise JobError("its spec cannot be opened any more", hint="submit it again")
+    if not resumes:
+        return spec, ""
+    return await call_in_thread("resume", lambda: go_on(spec, config))
 
 
 def go_on(spec: Spec, config: RecordConfig) -> tuple[Spec, str]:

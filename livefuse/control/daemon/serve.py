@@ -22,6 +22,7 @@ from livefuse.control.daemon.database import Database
 from livefuse.control.daemon.folder import DaemonFolder
 from livefuse.control.daemon.notify import get_watchdog_s, notify
 from livefuse.control.daemon.pool import WorkerPool
+from livefuse.control.daemon.reloader import Reloader
 from livefuse.control.daemon.store import JobStore
 from livefuse.control.daemon.supervisor import Supervisor
 from livefuse.control.grpc.beside import serve_grpc
@@ -34,7 +35,7 @@ from livefuse.safety.seal import RingSealer
 from livefuse.telemetry import get_logger, set_up_logging
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from livefuse.config import Config
     from livefuse.control.api.caller import FindCaller
@@ -43,8 +44,8 @@ _CLOSING_S: Final = 1.5
 """What everything but the jobs needs to be closed."""
 
 
-def run_daemon(config: Config) -> None:
-    """Serve until a signal comes; returns when all is closed.
+def run_daemon(config: Config, read: Callable[[], Config]) -> None:
+    """Serve until a signal comes; returns when all is closed. `read` reads `config` again.
 
     Raises:
         JobError: another daemon has the folder.
@@ -53,8 +54,9 @@ def run_daemon(config: Config) -> None:
     set_up_logging(config.log)
     config = settle_access(config, is_shared=True)
     with _open(config) as (folder, database):
+        serving = _Serving(config, folder, database, lambda: settle_access(read(), is_shared=True))
         try:
-            uvloop.run(_Serving(config, folder, database).run())
+            uvloop.run(serving.run())
         except BaseExceptionGroup as group:
             # Whatever of its tasks fails first ends the others: that one is what happened.
             raise group.exceptions[0] from None
@@ -76,8 +78,16 @@ def _open(config: Config) -> Iterator[tuple[DaemonFolder, Database]]:
 class _Serving:
     """The daemon on its loop, which runs on the main thread: workers end with it."""
 
-    def __init__(self, config: Config, folder: DaemonFolder, database: Database) -> None:
+    def __init__(
+        self,
+        config: Config,
+        folder: DaemonFolder,
+        database: Database,
+        read: Callable[[], Config],
+    ) -> None:
         self._config = config
+        self._read = read
+        self._hangup = asyncio.Event()
         self._folder = folder
         clock = SystemClock()
         safety = find_safety_folder(config.safety)
@@ -94,7 +104,7 @@ class _Serving:
         self._audit.append("daemon.started", facts={"epoch": self._epoch})
         await self._book.open()
         try:
-            with catch_signals() as stop:
+            with catch_signals(on_hangup=self._hangup.set) as stop:
                 async with asyncio.TaskGroup() as group:
                     await self._serve(group, find_caller, key, stop)
         except BaseExceptionGroup as group:
@@ -122,6 +132,8 @@ class _Serving:
         async with serve_grpc(self._config, server.base_url):
             self._announce(server, key)
             notify("READY=1")
+            reloader = Reloader(daemon, self._read, server.set_limits, self._hangup)
+            beside.append(group.create_task(reloader.run()))
             reason = await stop
             self._log.info("ending", cause=reason)
             notify("STOPPING=1")
@@ -161,10 +173,10 @@ class _Serving:
 
     async def _drain(self, daemon: Daemon) -> None:
         try:
-            async with asyncio.timeout(max(self._config.daemon.drain_s - _CLOSING_S, 0.5)):
+            async with asyncio.timeout(max(daemon.config.daemon.drain_s - _CLOSING_S, 0.5)):
                 await daemon.supervisor.drain()
         except TimeoutError:
-            self._log.warning("jobs are not closed in time", seconds=self._config.daemon.drain_s)
+            self._log.warning("jobs are not closed in time", seconds=daemon.config.daemon.drain_s)
         daemon.supervisor.cancel()
 
 

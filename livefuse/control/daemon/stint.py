@@ -10,6 +10,7 @@ from livefuse.control.api.caller import Caller
 from livefuse.control.api.views import JobPhase, JobView, OutputList
 from livefuse.errors import JobError, LivefuseError
 from livefuse.safety.actor import ITSELF
+from livefuse.workers.process import JobBeat
 
 if TYPE_CHECKING:
     from livefuse.control.daemon.book import JobBook
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from livefuse.control.daemon.records import JobRecord
     from livefuse.control.daemon.worker import WorkerHandle
     from livefuse.telemetry import Statistics
-    from livefuse.workers.process import JobBeat
 
 End = Literal["asked", "stopped", "failed", "lost"]
 _ENDS: Final[dict[str, End]] = {"stopped": "stopped", "failed": "failed"}
 _STOP_S: Final = 12.0
+_RENEWED: Final = "its configuration changed"
 _ENDED: Final = "its source has ended"
 _ENDING: Final = "livefuse is ending"
 
@@ -45,9 +46,10 @@ class Stint:
             await life.news.wait()
             life.news.clear()
             if self.worker.has_ended.is_set():
+                life.take_renewal()  # it has another one now anyway
                 return "lost"
             if life.asked:
-                return "asked"
+                return await self._look_again() if life.asked == "renew" else "asked"
             beat = self.worker.beats.get(life.job_id)
             if beat is None:
                 continue
@@ -57,8 +59,25 @@ class Stint:
                 return end
             await self._note(beat)
 
-    async def finish(self, end: End) -> None:
-        """Leave the worker, having stopped the job if that was asked for, and keep how it was."""
+    async def _look_again(self) -> End:
+        """Return how a job that is to go on elsewhere has ended meanwhile; `asked`: it has not."""
+        try:
+            reply = await self.worker.ask("GET", self._path)
+        except LivefuseError:
+            return "asked"
+        view = msgspec.json.decode(reply.data, type=JobView)
+        end = _ENDS.get(view.state, "asked")
+        if end != "asked":
+            self._last = JobBeat(
+                id=view.id, phase=view.state, error=view.error, error_type=view.error_type
+            )
+        return end
+
+    async def finish(self, end: End) -> bool:
+        """Leave the worker, having stopped the job if that was asked for, and keep how it was.
+
+        False when that is not its end: it goes on in another worker.
+        """
         life = self._life
         figures = await self._stop() if end == "asked" else await self._read_figures()
         is_worn = figures is None or figures.counts.get("abandoned_threads", 0)
@@ -70,7 +89,11 @@ class Stint:
         life.figures = figures
         life.leave_worker()
         await self._pool.release(self.worker, life.job_id, state)
+        if end == "asked" and life.take_renewal():
+            await self._book.follow(life.job_id, "loading", _RENEWED)
+            return False
         await self._settle(end)
+        return True
 
     async def _settle(self, end: End) -> None:
         life = self._life

@@ -10,11 +10,10 @@ import contextvars
 from typing import TYPE_CHECKING, Final
 
 from livefuse.control.api.views import NewJob
-from livefuse.control.background import call_in_thread
 from livefuse.control.daemon.doorkeeper import Doorkeeper
 from livefuse.control.daemon.life import ACTIVE, check_move
 from livefuse.control.daemon.lives import Life
-from livefuse.control.daemon.resume import go_on
+from livefuse.control.daemon.resume import place
 from livefuse.control.daemon.stint import Stint, name_owner, name_targets
 from livefuse.errors import DaemonError, JobCapacityError, JobError, LivefuseError
 from livefuse.redact import redact_text
@@ -23,7 +22,7 @@ from livefuse.telemetry import get_logger
 if TYPE_CHECKING:
     from livefuse.config import Config
     from livefuse.control.api.caller import Caller
-    from livefuse.control.api.views import JobPhase, Spec
+    from livefuse.control.api.views import JobPhase
     from livefuse.control.daemon.audit import DaemonAudit
     from livefuse.control.daemon.book import JobBook
     from livefuse.control.daemon.lives import Asked
@@ -53,7 +52,7 @@ class Supervisor:
         self.doorkeeper = Doorkeeper(config.daemon, book, pool)
         self.doorkeeper.admit = self.admit
         self.is_draining = False
-        self._config = config
+        self.config = config
         self._group = group
         self._audit = audit
         self._lives: dict[str, Life] = {}
@@ -230,10 +229,11 @@ class Supervisor:
             else:
                 if not taken.done():
                     taken.set_result(None)
-                end = await stint.watch()
+                resumes, end = True, await stint.watch()
                 if end != "lost":
-                    await stint.finish(end)
-                    return
+                    if await stint.finish(end):
+                        return
+                    continue
                 cause = stint.worker.describe_end()
                 life.leave_worker()
             await self._come_back(life, cause)
@@ -247,7 +247,7 @@ class Supervisor:
             # What is patched until now is in what it is given, what comes later finds it running.
             async with life.changing:
                 record = self.book.get(job_id)
-                spec, life.note = await self._place(record, resumes=resumes)
+                spec, life.note = await place(record, self.config.record, resumes=resumes)
                 wish = NewJob(id=job_id, spec=spec, start=True)
                 await worker.ask("POST", "/v1/jobs", wish, caller=name_owner(record, life.caller))
                 life.take_worker(worker, await name_targets(worker, record))
@@ -258,14 +258,6 @@ class Supervisor:
             raise
         return Stint(life, worker, self.book, self.pool)
 
-    async def _place(self, record: JobRecord, *, resumes: bool) -> tuple[Spec, str]:
-        spec = record.spec
-        if spec is None:
-            raise JobError("its spec cannot be opened any more", hint="submit it again")
-        if not resumes:
-            return spec, ""
-        return await call_in_thread("resume", lambda: go_on(spec, self._config.record))
-
     async def _come_back(self, life: Life, cause: str) -> None:
         """See a job through the loss of its worker.
 
@@ -274,7 +266,7 @@ class Supervisor:
         """
         deaths = life.count_deaths(asyncio.get_running_loop().time())
         self._log.warning("the job comes back", job=life.job_id, cause=cause, times=deaths)
-        if deaths >= self._config.daemon.max_deaths_per_min:
+        if deaths >= self.config.daemon.max_deaths_per_min:
             raise JobError(
                 f"it lost {deaths} workers within a minute, the last one so: {cause}",
                 hint="look at the log, then start it again",

@@ -22,7 +22,7 @@ from livefuse.errors import DaemonTimeoutError, JobCapacityError, LivefuseError
 from livefuse.workers.process import Beat, JobBeat, WorkerOrder, WorkerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from livefuse.config import Config
@@ -66,6 +66,7 @@ class WorkerHandle:
     ) -> None:
         """`on_change` is called on the loop after each beat, and at the end."""
         self.number = number
+        self.config = config
         self.jobs: set[str] = set()
         self.beats: dict[str, JobBeat] = {}
         self.is_ready = asyncio.Event()
@@ -74,6 +75,10 @@ class WorkerHandle:
         self.ended_by = ""
         self.is_worn = False
         """Something is left of a job that it had: it takes no other one once it is empty."""
+        self.is_outdated = False
+        """Others have a newer configuration: it takes no other job."""
+        self.questions = 0
+        """How many are being asked now."""
         self._loop = asyncio.get_running_loop()
         self.began_s = self.last_beat_s = self._loop.time()
         self._on_change = on_change
@@ -112,7 +117,7 @@ class WorkerHandle:
     def is_alive(self) -> bool:
         """Whether it can be given jobs: ready, not gone, and nobody is ending it."""
         is_here = self.is_ready.is_set() and not self.has_ended.is_set()
-        return is_here and not self.ended_by and not self.is_worn
+        return is_here and not (self.ended_by or self.is_worn or self.is_outdated)
 
     def describe_end(self) -> str:
         """Return why it is gone, in words."""
@@ -148,11 +153,12 @@ class WorkerHandle:
         body = None if value is None else msgspec.json.encode(value)
         headers = self.sign(caller) | ({"Content-Type": "application/json"} if body else {})
         try:
-            async with (
-                asyncio.timeout(timeout_s),
-                self.session.request(method, _BASE + path, data=body, headers=headers) as answer,
-            ):
-                reply = Reply(answer.status, await answer.read())
+            with self.being_asked():
+                async with (
+                    asyncio.timeout(timeout_s),
+                    self.session.request(method, _BASE + path, data=body, headers=headers) as got,
+                ):
+                    reply = Reply(got.status, await got.read())
         except TimeoutError:
             raise DaemonTimeoutError(f"worker {self.number} did not answer in time") from None
         except (aiohttp.ClientError, OSError, RuntimeError):
@@ -160,6 +166,15 @@ class WorkerHandle:
         if reply.status >= _BAD:
             raise read_problem(reply)
         return reply
+
+    @contextlib.contextmanager
+    def being_asked(self) -> Iterator[None]:
+        """Count a question."""
+        self.questions += 1
+        try:
+            yield
+        finally:
+            self.questions -= 1
 
     def sign(self, caller: Caller) -> dict[str, str]:
         """Return the headers that tell the worker who calls."""

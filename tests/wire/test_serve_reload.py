@@ -1,0 +1,216 @@
+"""A daemon that is told (SIGHUP) that its configuration has changed, as real processes."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import socket
+import threading
+import time
+import urllib.request
+from typing import TYPE_CHECKING, Self
+
+import pytest
+
+from livefuse.config import load_config
+from tests.daemons import TINY, RunningDaemon
+from tests.wire.servers import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]
+BLURRED = TINY | {"operations": ["detect", "blur"]}
+READ = r"configuration read again"
+LONG_S = 60.0
+
+
+class Reloadable(RunningDaemon):
+    """A daemon with a configuration file."""
+
+    def __init__(self, folder: Path, text: str, *settings: str) -> None:
+        super().__init__(folder, *settings)
+        self.config = folder / "livefuse.toml"
+        self.config.write_text(text, "utf-8")
+
+    def reload(self, text: str, until: str = READ) -> str:
+        """Write `text`, tell the daemon, and wait for a new line of its log with `until`."""
+        assert self.config is not None
+        self.config.write_text(text, "utf-8")
+        before = len(self.read_log())
+        self.hang_up()
+        wait_until(lambda: re.search(until, self.read_log()[before:]), LONG_S)
+        return self.read_log()[before:]
+
+    def hang_up(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGHUP)
+
+    def wait_renewed(self, job: str, pid: int) -> None:
+        """Wait until `job` runs in another worker than `pid`."""
+        wait_until(lambda: self.find_worker(job) != pid, LONG_S)
+        self.wait_frames(job)
+        assert self.get_job(job)["restarts"] == 0
+
+
+class Watcher:
+    """Reads a stream in a thread: how much came, and whether it ended."""
+
+    def __init__(self, url: str) -> None:
+        self.taken = 0
+        self.has_ended = self._is_closing = False
+        self._stream = urllib.request.urlopen(url, timeout=30)
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_closing = True
+        self._thread.join(10)
+        self._stream.close()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):
+            while not self._is_closing and (data := self._stream.read1(1 << 16)):
+                self.taken += len(data)
+        self.has_ended = not self._is_closing
+
+
+def write(style: str = "gaussian", more: str = "") -> str:
+    return f'[blur]\nstyle = "{style}"\n{more}'
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reloadable]:
+    with Reloadable(tmp_path_factory.mktemp("d"), write()) as running:
+        yield running
+
+
+def test_only_jobs_that_are_concerned_begin_again(daemon: Reloadable) -> None:
+    passing = daemon.run_job(name="passing")
+    blurred = daemon.run_job(BLURRED | {"targets": ["cam.mp4"]}, "blurred")
+    daemon.wait_frames(blurred, 8)
+    pids = {name: daemon.find_worker(name) for name in (passing, blurred)}
+    url = f"{daemon.url}/v1/jobs/passing/live.flv?key={daemon.key}"
+    with Watcher(url) as watcher:
+        log = daemon.reload(write("mosaic", '[limits]\nconnections = 99\n[log]\nlevel = "debug"'))
+        assert "blur.style" in log
+        daemon.wait_renewed(blurred, pids[blurred])
+        assert daemon.find_worker(passing) == pids[passing]
+        taken = watcher.taken
+        wait_until(lambda: watcher.taken > taken, 10)
+        assert not watcher.has_ended
+    wait_until(lambda: pids[blurred] not in daemon.list_workers(), 20)
+    assert pids[passing] in daemon.list_workers()
+    view = daemon.get_job(blurred)
+    assert view["reason"] == "goes on in cam-2.mp4"
+    assert (daemon.folder / "out" / "cam.mp4").stat().st_size > 0
+    records = daemon.ask("GET", "/v1/audit?event=daemon.reloaded").value["records"]
+    assert [one["facts"] for one in records] == [{"sections": ["blur", "limits", "log"]}]
+    log = daemon.read_log()
+    assert re.search(r"the job begins again .*job=blurred", log)
+    assert not re.search(r"the job begins again .*job=passing", log)
+    # A new job has the new one, and what is gone is gone.
+    third = daemon.run_job(BLURRED, "third")
+    assert daemon.find_worker(third) not in pids.values()
+    for name in (passing, blurred, third):
+        assert daemon.ask("DELETE", f"/v1/jobs/{name}").status == 204
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ('[blur]\nstyle = "moasic"\n', "blur.style cannot be"),
+        ("[blur\n", "is not TOML"),
+        ('[access]\nnetworks = ["nowhere"]\n', "nowhere"),
+    ],
+)
+def test_a_wrong_file_changes_nothing_and_is_told(
+    daemon: Reloadable, text: str, cause: str
+) -> None:
+    name = daemon.run_job(BLURRED)
+    pid = daemon.find_worker(name)
+    log = daemon.reload(text, "the configuration stays as it is")
+    assert cause in log
+    assert daemon.get_job(name)["state"] == "running"
+    assert daemon.find_worker(name) == pid
+    assert daemon.ask("DELETE", f"/v1/jobs/{name}").status == 204
+
+
+def test_it_ends_in_order_while_it_reloads(tmp_path: Path) -> None:
+    with Reloadable(tmp_path, write()) as daemon:
+        names = [daemon.run_job(BLURRED) for _ in range(2)]
+        daemon.reload(write("solid"), "the job begins again")
+        assert daemon.stop() == 0
+        daemon.start()
+        for name in names:
+            daemon.wait_state(name, "running")
+
+
+def test_what_needs_a_new_daemon_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    daemon = Reloadable(tmp_path, "[http]\nport = 0\n")
+    daemon.settings = tuple(one for one in daemon.settings if not one.startswith("http.port"))
+    with daemon:
+        name = daemon.run_job()
+        pid, url = daemon.find_worker(name), daemon.url
+        log = daemon.reload(f'[http]\nport = {port}\n[safety]\nfolder = "/elsewhere"\n')
+        assert re.search(
+            r"not applied before livefuse serve is started again keys=.?http.port", log
+        )
+        assert "safety" not in log  # it is set on the command line
+        assert daemon.find_worker(name) == pid
+        assert (daemon.url, daemon.get_job(name)["state"]) == (url, "running")
+
+
+def test_a_job_that_cannot_go_on_fails_and_the_others_do(tmp_path: Path) -> None:
+    """Its file would lie elsewhere now; two hangups at once are as good as one."""
+    folders = [tmp_path / "out", tmp_path / "other"]
+    daemon = Reloadable(tmp_path, f'[record]\nfolder = "{folders[0]}"\n')
+    daemon.settings = tuple(one for one in daemon.settings if not one.startswith("record."))
+    with daemon:
+        bad = daemon.run_job(TINY | {"targets": [str(folders[0] / "a.mp4")]}, "bad")
+        good = daemon.run_job(TINY | {"targets": ["b.mp4"]}, "good")
+        pid = daemon.find_worker(good)
+        assert daemon.config is not None
+        daemon.config.write_text(f'[record]\nfolder = "{folders[1]}"\n', "utf-8")
+        daemon.hang_up()
+        daemon.hang_up()
+        view = daemon.wait_state(bad, "failed", LONG_S)
+        assert "may not lie there" in view["error"]
+        daemon.wait_renewed(good, pid)
+        assert (folders[1] / "b.mp4").exists()
+        assert daemon.read_log().count("job begins again") == 2
+
+
+def test_its_service_manager_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "n"))
+        manager.settimeout(30)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "n"))
+        monkeypatch.delenv("WATCHDOG_USEC", raising=False)
+        with Reloadable(tmp_path, write()) as daemon:
+            assert manager.recv(100) == b"READY=1"
+            began_us = time.monotonic_ns() // 1000
+            daemon.reload(write("solid"))
+            told = manager.recv(100).decode()
+            assert (found := re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=(\d+)", told))
+            assert began_us <= int(found[1]) <= time.monotonic_ns() // 1000
+            assert manager.recv(100) == b"READY=1"
+            assert daemon.config is not None
+            assert load_config(daemon.config).blur.style == "solid"
+
+
+def test_a_new_job_is_not_put_beside_one_of_before(tmp_path: Path) -> None:
+    with Reloadable(tmp_path, write(), "daemon.jobs_per_worker=4") as daemon:
+        first, second = daemon.run_job(name="a"), daemon.run_job(name="b")
+        pid = daemon.find_worker(first)
+        assert daemon.find_worker(second) == pid
+        daemon.reload(write("solid"))
+        assert daemon.find_worker(daemon.run_job(name="c")) != pid
+        assert daemon.find_worker(first) == daemon.find_worker(second) == pid
