@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-import select
+import selectors
 import socket
 import threading
 from typing import TYPE_CHECKING, Final
@@ -91,14 +91,16 @@ class Relay:
 
     def splice(self, client: socket.socket, server: socket.socket) -> None:
         """Pass bytes both ways until one end has closed."""
-        other = {client: server, server: client}
-        while True:
-            ready, _, _ = select.select(list(other), (), ())
-            for sock in ready:
-                data = sock.recv(_PIECE_BYTES)
-                if not data or (sock is server and not self.is_fit(data)):
-                    return
-                other[sock].sendall(data)
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(client, selectors.EVENT_READ)
+            waiting.register(server, selectors.EVENT_READ)
+            while True:
+                for key, _ in waiting.select():
+                    sock, other = (client, server) if key.fileobj is client else (server, client)
+                    data = sock.recv(_PIECE_BYTES)
+                    if not data or (sock is server and not self.is_fit(data)):
+                        return
+                    other.sendall(data)
 
     def is_fit(self, data: bytes) -> bool:
         """Say whether what the server sends may be passed on."""
