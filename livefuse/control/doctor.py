@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from livefuse.control.api.server import bind_listener
 from livefuse.control.console import make_one_line
 from livefuse.control.doctor_check import Check, Level
+from livefuse.control.doctor_extras import check_extras
 from livefuse.control.doctor_packages import check_packages
 from livefuse.errors import LivefuseError
 
@@ -43,6 +44,8 @@ def examine(config: Config, *, quick: bool = False) -> list[Check]:
         _check_models,
         _check_cameras,
         _check_virtual_camera,
+        _check_extras,
+        _check_safety,
         _check_programs,
         _check_address,
         _check_steps,
@@ -133,15 +136,20 @@ def _check_cameras(_config: Config) -> list[Check]:
 
 def _check_virtual_camera(_config: Config) -> list[Check]:
     name = "virtual camera"
-    try:
-        importlib.metadata.version("pyvirtualcam")
-    except importlib.metadata.PackageNotFoundError:
-        cure = "for virtualcam: outputs, pip install pyvirtualcam"
-        return [Check("warning", name, "pyvirtualcam is not installed", cure)]
     if _LOOPBACK_CAMERAS.is_dir() and any(_LOOPBACK_CAMERAS.iterdir()):
         return [Check("ok", name, "v4l2loopback is loaded")]
     cure = "for virtualcam: outputs, install v4l2loopback-dkms and run modprobe v4l2loopback"
     return [Check("warning", name, "v4l2loopback is not loaded", cure)]
+
+
+def _check_extras(_config: Config) -> list[Check]:
+    return check_extras()
+
+
+def _check_safety(config: Config) -> list[Check]:
+    from livefuse.control.doctor_safety import check_safety  # noqa: PLC0415 - loads cryptography
+
+    return check_safety(config.safety)
 
 
 def _check_programs(_config: Config) -> list[Check]:

@@ -108,6 +108,15 @@ def load_mark_keys(config: SafetyConfig) -> MarkKeys:
         return _make(path)
 
 
+def peek_mark_keys(config: SafetyConfig) -> MarkKeys | None:
+    """Return the install's keys, None when there are none yet; none are made.
+
+    Raises:
+        ConfigError: as `load_mark_keys`.
+    """
+    return _read(find_safety_folder(config) / MARK_KEY_FILE)
+
+
 def _make(path: Path) -> MarkKeys:
     keys = make_mark_keys()
     secret = b64encode(keys.signing.private_bytes_raw()).decode()

@@ -3,6 +3,7 @@
 import http.server
 import json
 import threading
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from livefuse.control.cli import main
 from livefuse.errors import EXIT_CODES, ConfigError, DaemonError
 
 KEY = "k" * 24
-JOBS = {
+JOBS: dict[str, Any] = {
     "jobs": [
         {
             "id": "cam",
