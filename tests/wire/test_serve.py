@@ -310,7 +310,7 @@ def test_while_it_ends_nothing_begins(tmp_path, monkeypatch):
         assert refused.headers["Retry-After"]
         assert daemon.process.wait(20) == 0
         daemon.process = None
-        said = []
+        said: list[bytes] = []
         while not said or said[-1] != b"STOPPING=1":
             said.append(manager.recv(100))
     assert b"READY=1" in said
