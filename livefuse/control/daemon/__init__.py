@@ -13,7 +13,8 @@
     records.py     what is kept of a job                     views.py    and what is shown of it
     store.py       where it is kept, so that it survives the end of everything; book.py: the same
                    in memory; answers.py: what was answered; database.py: SQLite beneath
-    audit.py log.py figures.py notify.py                     for those who watch
+    reload.py reloader.py child_settings.py                  another configuration, while jobs run
+    audit.py log.py figures.py exposition.py notify.py       for those who watch
 
 Everything runs on one loop but what waits for the disc. A job that is wanted is in the store before
 a worker is told; what a worker was told with success is there before the client hears of it.
