@@ -120,10 +120,15 @@ def test_the_public_name_is_ours_and_its_pages_too():
     assert not Perimeter().is_own_origin("null", "127.0.0.1")
 
 
-@pytest.mark.parametrize("text", ["", "x", "1.2.3", "[::1", "1.2.3.4.5:80", "::1%lo:80"])
-def test_odd_addresses_are_none_or_read(text):
-    parse_address(text)
-    read_host(text)
+@pytest.mark.parametrize("text", ["", "x", "1.2.3", "1.2.3.4.5:80", "[1.2", "::g", "unknown"])
+def test_what_is_no_address_is_none(text):
+    assert parse_address(text) is None
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_read_without_a_fault(text):
+    assert parse_address(text) is None or text.strip()
+    assert read_host(text) == read_host(text).lower()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "box.example"])
