@@ -19,6 +19,8 @@ import { createStudio } from "/web/studio.js";
 import { changeLanguage, isChinese, putWords, say, sayOf, sayReason } from "/web/words.js";
 
 const TABS = ["studio", "monitor", "outputs"];
+// What a daemon calls a job that runs, but not yet or not all well; its health says which.
+const AT_WORK = new Set(["loading", "degraded"]);
 const POLL_MS = 3000;
 
 /** What the views share. `figures` are the latest of the job that is looked at. */
@@ -146,6 +148,7 @@ async function refreshJobs() {
   let jobs;
   try {
     ({ jobs } = await ask("GET", "/v1/jobs"));
+    for (const one of jobs) if (AT_WORK.has(one.state)) one.state = "running";
   } catch (error) {
     if (error.status === 0) noteConnection(false);
     throw error;

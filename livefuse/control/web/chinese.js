@@ -6,7 +6,7 @@ export const CHINESE = {
   key: "密钥", open: "打开", noJobs: "还没有直播流。", noJobsHint: "请启动摄像头，或打开一个流地址。",
   lost: "与 livefuse 的连接已断开，正在重试。", noAnswer: "livefuse 没有应答", noAnswerHint: "它还在运行吗？",
   fault: "页面出错：{text}",
-  job_draft: "草稿", job_submitted: "就绪", job_running: "运行中", job_stopped: "已停止", job_failed: "失败",
+  job_draft: "草稿", job_submitted: "就绪", job_running: "运行中", job_stopped: "已停止", job_failed: "失败", job_queued: "排队等候", job_stopping: "正在停止",
   source_whip: "浏览器或 OBS", source_test: "测试画面", source_demo: "演示",
   health_LOADING: "加载中", health_ONLINE: "正常", health_DEGRADED_INPUT: "输入异常", health_DEGRADED_INFERENCE: "未按要求处理", health_ERROR: "失败", health_STOPPED: "已停止",
 

@@ -6,7 +6,7 @@ export const ENGLISH = {
   key: "Key", open: "Open", noJobs: "No stream is running yet.", noJobsHint: "Start your camera, or open a stream's address.",
   lost: "The connection to livefuse is lost. It is tried again.", noAnswer: "There is no answer from livefuse", noAnswerHint: "is it still running?",
   fault: "Something on this page failed: {text}",
-  job_draft: "draft", job_submitted: "ready", job_running: "running", job_stopped: "stopped", job_failed: "failed",
+  job_draft: "draft", job_submitted: "ready", job_running: "running", job_stopped: "stopped", job_failed: "failed", job_queued: "waiting for its turn", job_stopping: "stopping",
   source_whip: "browser or OBS", source_test: "test picture", source_demo: "demo",
   health_LOADING: "Loading", health_ONLINE: "Online", health_DEGRADED_INPUT: "Input in trouble", health_DEGRADED_INFERENCE: "Not treated as asked for", health_ERROR: "Failed", health_STOPPED: "Stopped",
 
