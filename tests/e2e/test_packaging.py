@@ -47,7 +47,7 @@ def test_the_wheel_carries_every_embedded_network_and_no_other(wheel: Path) -> N
 
 
 def test_the_wheel_runs_alone(wheel: Path, tmp_path: Path) -> None:
-    """Faces are found and covered far from the checkout, with nothing downloaded."""
+    """(R50) Faces are found and covered far from the checkout, with nothing downloaded."""
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
     env = {**os.environ, "PYTHONPATH": str(site), "XDG_DATA_HOME": str(tmp_path / "data")}
@@ -73,6 +73,7 @@ def read_instructions() -> list[tuple[str, str]]:
 
 
 def test_the_container_is_not_root_and_copies_what_is_there() -> None:
+    """(R50)"""
     instructions = read_instructions()
     last_user = [rest for name, rest in instructions if name == "USER"][-1]
     assert last_user.split(":")[0] not in ("root", "0")
@@ -88,6 +89,7 @@ def test_the_container_is_not_root_and_copies_what_is_there() -> None:
 
 
 def test_the_container_starts_what_the_command_line_knows() -> None:
+    """(R50)"""
     texts = dict(read_instructions())
     words = re.findall(r'"([^"]*)"', texts["CMD"])
     settings = tuple(words[i + 1] for i, word in enumerate(words) if word == "--set")

@@ -147,7 +147,7 @@ def test_everything_is_covered_at_once_and_shown_again(api, job):
 
 
 def test_a_source_picture_comes_with_its_consent_while_the_stream_goes_on(api, job):
-    """C17, C78: hot, off the frames' path, and never without a consent."""
+    """C17, C78, R49: hot, off the frames' path, and never without a consent."""
     kind = {"Content-Type": "image/png"}
     patch(api, job, {"operations": ["detect", "align", "swap"], "source_face": "avatar:fox"})
     api.wait_frames(job, 10)

@@ -65,7 +65,7 @@ def patch(api, job, value):
 
 
 def test_the_life_of_a_job(api):
-    """(C76) One record for each change of state, none for a frame, no secret in any."""
+    """(R52, C76) One record for each change of state, none for a frame, no secret in any."""
     assert create(api, "life", targets=[TARGET]).status == 201
     api.wait_frames("life", 10)
     wait_for(api, "life", "job.running")

@@ -21,7 +21,10 @@ pytestmark = [pytest.mark.wire, pytest.mark.timeout(180)]
 PHOTO = Path(__file__).parents[1] / "data" / "astronaut.png"
 KIND = {"Content-Type": "image/png"}
 CONSENT = "Eileen Collins, tests, 90d"
-SWAP: dict[str, object] = {"operations": ["detect", "align", "swap"], "source": "demo:?size=320x180"}
+SWAP: dict[str, object] = {
+    "operations": ["detect", "align", "swap"],
+    "source": "demo:?size=320x180",
+}
 LIMIT_S = 5.0
 
 
@@ -161,7 +164,7 @@ def test_only_operators_see_faces(api, face):
 
 @pytest.mark.parametrize("way", ["api", "command line", "denied", "denied on the command line"])
 def test_a_running_job_covers_within_five_seconds(api, face, way):
-    """R53, R54: revoked or denied, here or by another process."""
+    """R53, R54, C75: revoked or denied, here or by another process; covered, told, not stopped."""
     job = start_swap(api, face)
     if way == "api":
         api.ask("POST", f"/v1/faces/{face}/revoke")
@@ -176,6 +179,8 @@ def test_a_running_job_covers_within_five_seconds(api, face, way):
         run_cli(api, "deny", PHOTO, "--name", "eileen")
     took_s = wait_covered(api, job, time.monotonic())
     assert took_s < LIMIT_S
+    assert api.ask("GET", f"/v1/jobs/{job}").value["state"] == "running"
+    api.wait_frames(job, 3)
     again = api.ask("POST", "/v1/jobs", {"spec": SWAP | {"source_face": face}, "start": True})
     assert again.status == (403 if way in ("api", "command line") else 422), again.data
     if way.startswith("denied"):

@@ -79,6 +79,7 @@ def swapped(clip, tmp_path_factory):
 
 
 def test_a_swap_is_labelled_and_each_keyframe_says_so(swapped):
+    """(R51) Every frame, and the records are signed by this install."""
     out = swapped / "out.mkv"
     frames = read_frames(out)
     assert len(frames) == 120
@@ -105,6 +106,7 @@ def test_a_recording_is_signed_by_the_time_the_command_returns(swapped):
 
 
 def test_a_server_hands_the_marks_on(clip, tmp_path):
+    """(R51)"""
     require("nginx")
     out = tmp_path / "far.mkv"
     with NginxRtmp() as server:

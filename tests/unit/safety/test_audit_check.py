@@ -216,6 +216,7 @@ def changes(draw):
 )
 @given(st.lists(changes(), min_size=1, max_size=3))
 def test_random_changes_are_all_found(whole, folder, done):
+    """(R52)"""
     path = folder / "audit" / "audit.jsonl"
     original = (whole / "audit" / "audit.jsonl").read_bytes()
     data = original

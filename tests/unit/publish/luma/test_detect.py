@@ -54,6 +54,7 @@ def mark_still(size, number=NUMBER, key=KEY):
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("scene", WORST)
 def test_the_number_survives(scene, chain):
+    """(R51) H.264 at 1 Mb/s, scaled down and up, cropped, encoded again."""
     found = DETECTOR.find(mean_of(CHAINS[chain](send(scene))))
     assert found is not None
     assert found.number == NUMBER
