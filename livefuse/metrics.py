@@ -33,7 +33,12 @@ OUTPUT_STATES: Final = ("connecting", "live", "stalled", "refused", "closed")
 HEALTHS: Final = (
     "LOADING", "ONLINE", "DEGRADED_INPUT", "DEGRADED_INFERENCE", "ERROR", "STOPPED",
 )  # fmt: skip
-REFUSALS: Final = {"refusal.prompt": "prompt", "refusal.face": "face", "job.refused": "consent"}
+REFUSALS: Final = {
+    "refusal.prompt": "prompt",
+    "refusal.face": "face",
+    "refusal.address": "address",
+    "job.refused": "consent",
+}
 """Event of the audit log -> its word in `livefuse_refusals`."""
 _BOUNDS_MS: Final = (5.0, 10.0, 20.0, 30.0, 40.0, 60.0, 80.0, 120.0, 200.0, 500.0, 1000.0)
 

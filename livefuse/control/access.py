@@ -9,6 +9,7 @@ answer those with the offer's own secrets, pictures.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,15 +17,16 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from livefuse.addresses import Networks, check_host, resolve_by_system, split_url
+from livefuse.control.places import place_target
 from livefuse.errors import ConfigError, IngestConnectError, PublishConnectError, RefusedError
 from livefuse.ingest import get_file_path, get_kind, get_recording_path
 from livefuse.publish import find_file_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from livefuse.addresses import Resolver
-    from livefuse.config import AccessConfig, Config
+    from livefuse.config import AccessConfig, Config, RecordConfig
 
 _HOSTLESS: Final = frozenset({"listen", "whip", "test", "demo", "camera"})
 _RECORDING: Final = "replay:"
@@ -41,8 +43,14 @@ def settle_access(config: Config, *, is_shared: bool) -> Config:
 class Access:
     """Judges URLs by the section `access`. Resolving names waits for the network."""
 
-    def __init__(self, config: AccessConfig, resolve: Resolver = resolve_by_system) -> None:
-        """Take the section.
+    def __init__(
+        self,
+        config: AccessConfig,
+        resolve: Resolver = resolve_by_system,
+        *,
+        on_refusal: Callable[[RefusedError], None] = lambda _: None,
+    ) -> None:
+        """Take the section; `on_refusal` is told of each refusal before it is raised.
 
         Raises:
             ConfigError: a network in it is none.
@@ -50,11 +58,21 @@ class Access:
         self._config = config
         self._networks = Networks(config.networks)
         self._resolve = resolve
+        self._on_refusal = on_refusal
 
     @property
     def is_restricted(self) -> bool:
         """Whether anything is refused at all."""
         return self._config.restrict == "on"
+
+    @contextlib.contextmanager
+    def telling(self) -> Iterator[None]:
+        """Tell of what is refused meanwhile."""
+        try:
+            yield
+        except RefusedError as error:
+            self._on_refusal(error)
+            raise
 
     def check_source(self, url: str) -> str:
         """Return `url`; a file's as its whole path, links and `..` followed.
@@ -64,6 +82,10 @@ class Access:
             IngestConnectError: there is no such host now.
             ConfigError: this is no path.
         """
+        with self.telling():
+            return self._judge_source(url)
+
+    def _judge_source(self, url: str) -> str:
         if not self.is_restricted:
             return url
         kind = get_kind(url)
@@ -88,6 +110,10 @@ class Access:
             RefusedError: a job may not send there.
             PublishConnectError: there is no such host now.
         """
+        with self.telling():
+            self._judge_target(url)
+
+    def _judge_target(self, url: str) -> None:
         if not self.is_restricted:
             return
         kind = "file" if find_file_path(url) is not None else url.partition(":")[0].lower()
@@ -100,6 +126,16 @@ class Access:
             raise PublishConnectError(
                 f"there is no host {split_url(url).hostname}", hint="check its name"
             ) from None
+
+    def place_target(self, url: str, config: RecordConfig) -> str:
+        """Judge a target; return it, a file's as its whole path (places.py).
+
+        Raises:
+            LivefuseError: as `check_target` and `places.place_target`.
+        """
+        self.check_target(url)
+        with self.telling():
+            return place_target(url, config)
 
     def check_spec(self, source: str, targets: Sequence[str]) -> None:
         """Judge again what was submitted, before it starts.

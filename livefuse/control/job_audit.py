@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from livefuse.control.access import Access
 from livefuse.control.job_watch import JobWatch
 from livefuse.errors import ConsentError, LivefuseError
 from livefuse.redact import redact_text, redact_url
@@ -21,6 +22,8 @@ from livefuse.token import GENERATING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from livefuse.config import Config
+    from livefuse.errors import RefusedError
     from livefuse.job import Job
     from livefuse.safety.audit_records import Fact
     from livefuse.spec import JobSpec
@@ -159,6 +162,15 @@ class JobAudit:
                 return find_face(name)
 
         return find
+
+    def open_access(self, job_id: str, config: Config) -> Access:
+        """Return what judges the URLs of a job, and logs each that it refuses."""
+
+        def tell(error: RefusedError) -> None:
+            facts = {"reason": redact_text(error.message)}
+            self._log.owe("refusal.address", job=job_id, facts=facts)
+
+        return Access(config.access, on_refusal=tell)
 
     def close(self) -> None:
         """Write what is left to be written; jobs that have ended are logged as such."""

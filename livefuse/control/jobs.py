@@ -11,10 +11,9 @@ import threading
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from livefuse.control.access import Access
 from livefuse.control.job_audit import JobAudit
 from livefuse.control.managed import ManagedJob, stop_together
-from livefuse.control.places import check_target, place_target
+from livefuse.control.places import check_target
 from livefuse.control.specs import apply_execution, create_spec, create_spec_by_args, read_job_args
 from livefuse.errors import AuditError, ConfigError, JobCapacityError, JobError, JobNotFoundError
 
@@ -228,7 +227,8 @@ class JobManager:
         managed = self.get(job_id)
         self.worker.faces.refusals.check_text(spec.look, "the look", job=job_id)
         find = self.audit.tell_unknown(job_id, self.worker.faces.resolve)
-        wanted = create_spec(spec, managed.config, find)
+        access = self.audit.open_access(job_id, managed.config)
+        wanted = create_spec(spec, managed.config, find, access)
         managed.submit(wanted, apply_execution(spec, self.worker.config))
         return managed
 
@@ -248,7 +248,8 @@ class JobManager:
         """
         managed = self.get(job_id)
         if managed.spec is not None:
-            Access(managed.config.access).check_spec(managed.spec.source, managed.spec.targets)
+            access = self.audit.open_access(job_id, managed.config)
+            access.check_spec(managed.spec.source, managed.spec.targets)
         job = managed.start()
         if self._is_closed:  # said meanwhile: whoever closes may have looked before it ran
             managed.stop(_STOP_S)
@@ -263,8 +264,8 @@ class JobManager:
             JobError: that job, or another one, writes that file already.
             LivefuseError: as `Job.add_output`.
         """
-        Access(self.worker.config.access).check_target(url.strip())
-        target = place_target(url.strip(), self.worker.config.record)
+        access = self.audit.open_access(job.job_id, self.worker.config)
+        target = access.place_target(url.strip(), self.worker.config.record)
         check_target(target, job.spec.source, self.list_managed())
         with self.audit.note_output(job.job_id, target):
             return job.add_output(target)

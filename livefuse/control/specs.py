@@ -9,7 +9,6 @@ import msgspec
 from livefuse.beauty import check_beautify
 from livefuse.control.access import Access
 from livefuse.control.paths import check_distinct
-from livefuse.control.places import place_target
 from livefuse.control.requests import Wish, choose_operations
 from livefuse.errors import ConfigError, RefusedError
 from livefuse.spec import JobSpec
@@ -58,7 +57,9 @@ class JobArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-def create_spec(spec: Spec, config: Config, resolve_face: Callable[[str], str]) -> JobSpec:
+def create_spec(
+    spec: Spec, config: Config, resolve_face: Callable[[str], str], access: Access | None = None
+) -> JobSpec:
     """Return the job spec that the API's `spec` describes, its operations chosen and checked.
 
     Raises:
@@ -70,11 +71,9 @@ def create_spec(spec: Spec, config: Config, resolve_face: Callable[[str], str]) 
     parameters = add_look(spec.look, spec.parameters, config.beautify)
     names = None if spec.operations is None else ",".join(spec.operations) or "none"
     wish = Wish(names, spec.source_face, spec.look)
-    access = Access(config.access)
+    access = access or Access(config.access)
     source = access.check_source(spec.source.strip())
-    for target in spec.targets:
-        access.check_target(target.strip())
-    targets = tuple(place_target(target.strip(), config.record) for target in spec.targets)
+    targets = tuple(access.place_target(url.strip(), config.record) for url in spec.targets)
     check_distinct(source, targets, None, also_read=())
     return JobSpec(
         source=source,

@@ -162,6 +162,7 @@ def test_the_service_and_its_keys(tmp_path):
         serve, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True
     ) as daemon:
         try:
+            assert daemon.stdout is not None
             lines = [daemon.stdout.readline() for _ in range(2)]
             page = re.search(r"http://127\.0\.0\.1:\d+/\?key=\S+", "".join(lines))
             assert page is not None, lines

@@ -10,10 +10,16 @@ import msgspec
 import pytest
 
 from livefuse.clock import NS_PER_S, ManualClock
-from livefuse.config import AuditConfig
+from livefuse.config import AuditConfig, load_config
 from livefuse.control.job_audit import JobAudit, describe_change, describe_spec
 from livefuse.control.job_watch import GRACE_NS, JobWatch, RoomWatch
-from livefuse.errors import AuditError, ConsentError, IngestConnectError, JobError
+from livefuse.errors import (
+    AuditError,
+    ConsentError,
+    IngestConnectError,
+    JobError,
+    RefusedError,
+)
 from livefuse.health import Condition
 from livefuse.safety.audit import AuditLog
 from livefuse.safety.audit_read import AuditQuery, read_audit
@@ -78,6 +84,20 @@ class TestReplay:
             "replay.started",
             "replay.failed",
         ]
+
+    def test_an_address_that_is_refused_is_on_record_without_its_secrets(self, jobs, log):
+        """(C76)"""
+        config = load_config(settings=("access.restrict=on",))
+        access = jobs.open_access("cam", config)
+        for url in ("rtsp://u:p@127.0.0.1/key", "file:///etc/passwd", "gopher://h/"):
+            with pytest.raises(RefusedError):
+                access.check_source(url)
+        with pytest.raises(RefusedError):
+            access.place_target("/etc/a.mp4", config.record)
+        found = read_audit(log.folder, AuditQuery(), 9)
+        assert [(one.event, one.job) for one in found] == [("refusal.address", "cam")] * 4
+        assert "u:p" not in str(found)
+        assert all(one.facts["reason"] for one in found)
 
     def test_without_a_target_it_leaves_nothing_behind(self, jobs, log):
         with jobs.note_replay(JobSpec("replay:a.rec", (), ("detect", "blur"))):
