@@ -153,6 +153,17 @@ def test_offers_get_the_workers_answer(daemon, job, way):
     assert (shown.status, shown.headers["Accept-Post"]) == (204, "application/sdp")
 
 
+def test_a_camera_is_awaited_by_a_job_that_loads(daemon):
+    spec = {"source": "whip:", "operations": []}
+    made = daemon.ask("POST", "/v1/jobs", {"id": "cam", "spec": spec, "start": True})
+    assert (made.status, made.value["state"]) == (201, "loading")
+    said = {"Content-Type": "application/sdp"}
+    bad = daemon.ask("POST", "/v1/jobs/cam/whip", body=b"v=0\r\nnonsense", headers=said)
+    assert 400 <= bad.status < 500
+    assert "starting" not in bad.value["detail"]
+    assert daemon.ask("DELETE", "/v1/jobs/cam").status == 204
+
+
 def test_a_large_body_is_refused_and_not_held(daemon, job):
     said = {"Content-Type": "image/png"}
     path = f"/v1/jobs/{job}/source-face"
@@ -299,6 +310,14 @@ def test_while_it_ends_nothing_begins(tmp_path, monkeypatch):
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "n"))
         monkeypatch.setenv("WATCHDOG_USEC", "600000")
         monkeypatch.delenv("WATCHDOG_PID", raising=False)
+        said: list[bytes] = []
+
+        def listen():
+            while b"STOPPING=1" not in said:
+                said.append(manager.recv(100))
+
+        listening = threading.Thread(target=listen, daemon=True)
+        listening.start()
         daemon = RunningDaemon(tmp_path, "daemon.drain_s=3", "http.require_key=false").start()
         name = daemon.run_job()
         os.kill(daemon.find_worker(name), signal.SIGSTOP)  # it cannot be closed in order
@@ -310,9 +329,7 @@ def test_while_it_ends_nothing_begins(tmp_path, monkeypatch):
         assert refused.headers["Retry-After"]
         assert daemon.process.wait(20) == 0
         daemon.process = None
-        said: list[bytes] = []
-        while not said or said[-1] != b"STOPPING=1":
-            said.append(manager.recv(100))
+        listening.join(10)
     assert b"READY=1" in said
     assert said.count(b"WATCHDOG=1") >= 2
     assert not [p for p in psutil.process_iter() if is_worker(p) and p.ppid() == 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ from livefuse.control.daemon.folder import DaemonFolder
 from livefuse.control.daemon.forward import find_url, pick_headers
 from livefuse.control.daemon.lives import Life
 from livefuse.control.daemon.log import log_line
-from livefuse.control.daemon.notify import get_watchdog_s
+from livefuse.control.daemon.notify import get_watchdog_s, notify
 from livefuse.control.daemon.resume import go_on
 from livefuse.control.daemon.worker import Reply, read_problem
 from livefuse.errors import JobError, LivefuseError, RefusedError, TokenError
@@ -179,3 +180,14 @@ def test_life_events_begin_unset():
         assert not life.has_worker.is_set()
 
     asyncio.run(run())
+
+
+def test_a_service_manager_that_does_not_listen_holds_nobody_up(tmp_path, monkeypatch):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "n"))
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "n"))
+        began = time.monotonic()
+        for _ in range(2000):
+            notify("WATCHDOG=1")
+        assert time.monotonic() - began < 30
+        assert manager.recv(100) == b"WATCHDOG=1"
