@@ -318,7 +318,7 @@ def test_while_it_ends_nothing_begins(tmp_path, monkeypatch):
 
         listening = threading.Thread(target=listen, daemon=True)
         listening.start()
-        daemon = RunningDaemon(tmp_path, "daemon.drain_s=3", "http.require_key=false").start()
+        daemon = RunningDaemon(tmp_path, "daemon.drain_s=8", "http.require_key=false").start()
         name = daemon.run_job()
         os.kill(daemon.find_worker(name), signal.SIGSTOP)  # it cannot be closed in order
         assert daemon.process is not None

@@ -13,7 +13,7 @@ def notify(state: str) -> None:
     if not address:
         return
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-        sock.setblocking(False)  # a manager that does not listen holds nobody up
+        sock.settimeout(0.0)  # a manager that does not listen holds nobody up
         sock.sendto(state.encode(), "\0" + address[1:] if address[0] == "@" else address)
 
 
