@@ -295,6 +295,8 @@ SCENES: dict[str, Scene] = {
     "text_white": write_text(245, 20, 1),
     "text_black": write_text(16, 210, 1),
     "text_still": write_text(235, 60, 0),
+    "text_dense_white": write_text(245, 20, 2, is_dense=True),
+    "text_dense_black": write_text(16, 210, 1.5, is_dense=True),
     "slide": _flat(draw_slide),
     "page": show_still("page"),
     "games": _flat(draw_games),
@@ -323,6 +325,8 @@ SCENES: dict[str, Scene] = {
     "pan_cells": pan("ihc", (2, 2)),
     "pan_fractal": _flat(draw_mandelbrot),
     "zoom_coffee": zoom_in("coffee"),
+    # Finer detail in quicker motion than 1 Mb/s can carry.
+    "pan_fast": pan("motorcycle_left", (4, 0)),
     # Other shapes.
     "pillars": box_in(pan("camera", (2, 0)), 960),
     "portrait_head": show_synthetic("demo", PORTRAIT),
@@ -336,9 +340,3 @@ if MEDIA.is_dir():
         "video_face_portrait": show_media("portrait_pexels_langer.mp4", PORTRAIT),
         "video_no_face": show_media("no_face.mp4"),
     }
-BEYOND: dict[str, Scene] = {
-    "text_fast": write_text(245, 20, 2, is_dense=True),
-    "pan_fast": pan("motorcycle_left", (4, 0)),
-}
-"""More movement of fine detail than 1 Mb/s can carry: the encoder leaves nothing of a mark there
-for a second encode. Told, not judged."""

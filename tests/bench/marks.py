@@ -24,7 +24,7 @@ from livefuse.publish.mark_windows import MeanPicture, take_mean
 from tests.bench._answered import measure_in_turns, take_medians, take_quiet, tell
 from tests.bench.harness import Result, bench
 from tests.mark_chains import CHAINS, LIVE, get_luma, get_size, scale, send_through
-from tests.mark_scenes import BEYOND, SCENES, list_frames
+from tests.mark_scenes import SCENES, list_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def _measure_psnr(change: NDArray[np.int16]) -> float:
 def _mark_scene(name: str, number: int) -> tuple[list[NDArray[np.uint8]], list[float]]:
     """Return the marked pictures of a scene, and the PSNR of each."""
     mark, psnr = LumaMark(_KEY, number), []
-    frames = list_frames((SCENES | BEYOND)[name], _WINDOW)
+    frames = list_frames(SCENES[name], _WINDOW)
     for frame in frames:
         before = frame.y.astype(np.int16)
         mark.draw(frame)
@@ -90,7 +90,6 @@ def measure_found(folder: Path) -> dict[str, Result]:
     """The number is read in 2 s after each chain; the mark is below what can be seen."""
     del folder
     tried = {name: _try_scene(name) for name in _choose_scenes()}
-    beyond = {name: _try_scene(name)[0] for name in BEYOND}
     tries = [z for zs, _ in tried.values() for z in zs.values()]
     detail: dict[str, Any] = {"clips": len(tried), "tries": len(tries)}
     for chain in CHAINS:
@@ -100,8 +99,6 @@ def measure_found(folder: Path) -> dict[str, Result]:
     detail["missed"] = ", ".join(
         f"{name}/{chain}" for name, (zs, _) in tried.items() for chain, z in zs.items() if not z
     )
-    for name, zs in beyond.items():
-        detail[f"beyond_{name}"] = f"{sum(map(bool, zs.values()))}/{len(zs)}"
     psnr = {name: each for name, (_, each) in tried.items()}
     worst = min(psnr, key=lambda name: psnr[name])
     return {
