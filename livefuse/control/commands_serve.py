@@ -19,7 +19,10 @@ def add_commands(app: App) -> None:
 
 
 def serve(*, config: ConfigFile = None, settings: Settings = None) -> None:
-    """Keep jobs and run them, asked over HTTP; they outlive this process and its workers."""
+    """Keep jobs and run them, asked over HTTP; they outlive this process and its workers.
+
+    SIGHUP has it read its configuration again: jobs that a change concerns begin again.
+    """
     read = partial(load_config, config, tuple(settings or ()))
     tree = read()
     with explain_unexpected(tree.log.level):

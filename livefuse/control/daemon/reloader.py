@@ -15,7 +15,7 @@ from livefuse.control.background import call_in_thread
 from livefuse.control.daemon.child_settings import SETTINGS_PATH
 from livefuse.control.daemon.notify import notify
 from livefuse.control.daemon.reload import compare, take_over
-from livefuse.errors import LivefuseError
+from livefuse.errors import JobCapacityError, LivefuseError
 from livefuse.redact import redact_text
 from livefuse.telemetry import get_logger, set_up_logging
 
@@ -113,6 +113,13 @@ class Reloader:
 
     async def _renew_jobs(self) -> None:
         """Renew also what an earlier reload did not come to."""
+        try:
+            await self._renew_each()
+        except JobCapacityError as error:
+            cause = redact_text(str(error))
+            self._log.error("jobs keep the configuration that they have", cause=cause)
+
+    async def _renew_each(self) -> None:
         for worker, job_id in self._list_concerned():
             if self._supervisor.is_draining:
                 return
