@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
@@ -73,9 +74,12 @@ class RunningDaemon:
         runtime.mkdir(exist_ok=True)
         env = {**os.environ, "XDG_RUNTIME_DIR": str(runtime) if len(str(runtime)) < 70 else ""}
         with self.out_path.open("wb") as out, self.err_path.open("wb") as err:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-m", "livefuse", "serve", *words], stdout=out, stderr=err, env=env
             )
+        # Of a test that fails nothing is left.
+        atexit.register(_end, process)
+        return process
 
     def start(self, timeout_s: float = 90.0) -> Self:
         """Start, and wait until it answers."""
@@ -87,8 +91,14 @@ class RunningDaemon:
             assert time.monotonic() < deadline, self.read_log()
             time.sleep(0.02)
         self.url = found[1]
-        if key := re.search(r"\?key=(\S+)", self.out_path.read_text()):
-            self.key = key[1]
+        # The key, if one was made, comes with the next line.
+        deadline = time.monotonic() + 2
+        while not (self.key or "http.require_key=false" in self.settings):
+            if key := re.search(r"\?key=(\S+)\n", self.out_path.read_text()):
+                self.key = key[1]
+            elif time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
         return self
 
     def read_log(self) -> str:
@@ -203,6 +213,12 @@ class RunningDaemon:
         pids = re.findall(rf"job taken .*job={job} .*pid=(\d+)", self.err_path.read_text())
         assert pids, self.read_log()
         return int(pids[-1])
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait(10)
 
 
 def is_worker(process: psutil.Process) -> bool:
