@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     ReadAudit = Callable[[], tuple[Mapping[str, int], bool]]
     """How many records of each event were written, and whether the last one could not be."""
 
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+"""Of what `render_metrics` returns."""
 OUTPUT_STATES: Final = ("connecting", "live", "stalled", "refused", "closed")
 HEALTHS: Final = (
     "LOADING", "ONLINE", "DEGRADED_INPUT", "DEGRADED_INFERENCE", "ERROR", "STOPPED",
@@ -293,4 +295,4 @@ def create_metrics(
 
 def render_metrics(registry: CollectorRegistry) -> tuple[bytes, str]:
     """Return the metrics as text for a scraper, and its content type."""
-    return generate_latest(registry), CONTENT_TYPE_LATEST
+    return generate_latest(registry), CONTENT_TYPE

@@ -40,8 +40,8 @@ def test_what_is_installed_along_is_free_software(package: str) -> None:
     about = importlib.metadata.metadata(package)
     told = " ".join(
         [
-            about.get("License-Expression") or "",
-            (about.get("License") or "")[:200],
+            *(about.get_all("License-Expression") or []),
+            *(one[:200] for one in about.get_all("License") or []),
             *(one for one in about.get_all("Classifier") or [] if one.startswith("License")),
         ]
     )

@@ -10,6 +10,7 @@ import pytest
 from livefuse.clock import NS_PER_MS, NS_PER_S, SystemClock
 from livefuse.config import Config, HoldConfig
 from livefuse.frame import Frame, FramePool
+from livefuse.packet import Packet
 from livefuse.picture_out import PictureHold, PictureOut
 from livefuse.ring import Ring
 from livefuse.safety.mark_keys import REPLAY_KEYS, JobMarks
@@ -290,3 +291,25 @@ def test_a_file_is_not_held():
     run.put(0)
     threading.Event().wait(0.4)
     assert run.end() == [0]
+
+
+def test_pictures_that_are_marked_and_keyframes_with_a_record_are_counted(monkeypatch):
+    """(R51) Each generated picture once, held ones not again; records on keyframes alone."""
+    run = Run()
+    slices = {True: b"\0\0\0\1\x65\1", False: b"\0\0\0\1\x41\1"}
+
+    def encode(frame):
+        is_key = frame.pts % 6000 == 0
+        run.encoder.stamps.append(frame.pts)
+        return [Packet("video", slices[is_key], frame.pts, frame.pts, is_keyframe=is_key)]
+
+    monkeypatch.setattr(run.encoder, "encode", encode)
+    for number in range(4):
+        frame = acquire(run.pool, 3000 * number)
+        frame.is_generated = number != 1
+        run.ring.put(frame)
+    run.wait_for(lambda: run.telemetry.counts().get("held_frames", 0) >= 2)
+    stamps = run.end()
+    counts = run.telemetry.counts()
+    assert counts["marked_frames"] == 3
+    assert counts["keyframe_records"] == sum(stamp % 6000 == 0 for stamp in stamps)

@@ -101,6 +101,7 @@ def test_top_shows_a_daemons_jobs_as_they_are(daemon: RunningDaemon) -> None:
 def test_metrics_of_workers_and_of_the_daemon_do_not_clash(daemon: RunningDaemon) -> None:
     daemon.wait_spare()
     text = daemon.ask("GET", "/metrics").data.decode()
+    assert "hunter2" not in text  # (C76)
     samples = [line for line in text.splitlines() if line and not line.startswith("#")]
     series = [line.rpartition(" ")[0] for line in samples]
     assert len(set(series)) == len(series)

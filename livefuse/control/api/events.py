@@ -58,7 +58,7 @@ async def _send_until_end(response: web.StreamResponse, job: Job, request: web.R
         is_over = job.wait(0)
         now = hide_statistics(caller, await figures.collect(job))
         if now is None:
-            await _write(response, b": the job does not answer\n\n")
+            await write_chunk(response, b": the job does not answer\n\n")
         else:
             await _send(response, "status", msgspec.json.encode(now))
         if is_over:
@@ -68,10 +68,15 @@ async def _send_until_end(response: web.StreamResponse, job: Job, request: web.R
 
 
 async def _send(response: web.StreamResponse, event: str, data: bytes) -> None:
-    await _write(response, f"event: {event}\n".encode() + b"data: " + data + b"\n\n")
+    await write_chunk(response, f"event: {event}\n".encode() + b"data: " + data + b"\n\n")
 
 
-async def _write(response: web.StreamResponse, data: bytes) -> None:
+async def write_chunk(response: web.StreamResponse, data: bytes) -> None:
+    """Write `data`.
+
+    Raises:
+        TimeoutError: whoever reads has stopped reading.
+    """
     async with asyncio.timeout(_WRITE_TIMEOUT_S):
         await response.write(data)
 

@@ -12,6 +12,7 @@ from livefuse.control.api.doorway import SERVER_OPTIONS, Doorway, create_greeter
 from livefuse.control.api.guard import create_guard
 from livefuse.control.api.page import show_file, show_page
 from livefuse.control.api.perimeter import Perimeter
+from livefuse.control.api.probes import show_health
 from livefuse.control.api.problems import explain_errors
 from livefuse.control.api.routes import ROUTES, Route, add_routes
 from livefuse.control.api.server import bind_listener
@@ -46,7 +47,7 @@ OWN: Final[dict[tuple[str, str], Handler]] = {
     ("DELETE", f"{_JOB}/outputs/{{output}}"): changes.remove_output,
     ("POST", f"{_JOB}/recording"): once(changes.pass_on),
     ("GET", "/metrics"): probes.show_metrics,
-    ("GET", "/healthz"): probes.show_health,
+    ("GET", "/healthz"): show_health,
     ("GET", "/readyz"): probes.show_readiness,
 }
 """What the daemon knows itself, or has to keep. All else of a job is passed on to its worker."""

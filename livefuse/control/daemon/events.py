@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import web
 
 from livefuse.control.api.caller import get_caller
+from livefuse.control.api.events import write_chunk
 from livefuse.control.api.hiding import hide_statistics
 from livefuse.control.api.problems import NO_STORE
 from livefuse.control.daemon.context import get_daemon
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from livefuse.control.daemon.lives import Life
     from livefuse.control.daemon.worker import WorkerHandle
 
-_WRITE_TIMEOUT_S: Final = 10.0
 _WAIT_S: Final = 0.3
 _OK: Final = 200
 _END: Final = b"event: end\ndata: {}\n\n"
@@ -56,8 +56,10 @@ async def _follow(
     await response.prepare(request)
     figures = hide_statistics(get_caller(request), life.figures)
     if figures is not None:
-        await _write(response, b"event: status\ndata: " + msgspec.json.encode(figures) + b"\n\n")
-    await _write(response, _END)
+        await write_chunk(
+            response, b"event: status\ndata: " + msgspec.json.encode(figures) + b"\n\n"
+        )
+    await write_chunk(response, _END)
     return response
 
 
@@ -71,7 +73,7 @@ async def _pass_on(
                 return response if response.prepared else await relay(request, answer)
             await response.prepare(request)
             while chunk := await _read(answer):
-                await _write(response, chunk)
+                await write_chunk(response, chunk)
     except WorkerLostError:
         return None
     return response
@@ -87,10 +89,5 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
 async def _wait(request: web.Request, response: web.StreamResponse) -> None:
     """Wait a moment, with a sign of life."""
     await response.prepare(request)
-    await _write(response, _WAITING)
+    await write_chunk(response, _WAITING)
     await asyncio.sleep(_WAIT_S)
-
-
-async def _write(response: web.StreamResponse, data: bytes) -> None:
-    async with asyncio.timeout(_WRITE_TIMEOUT_S):
-        await response.write(data)

@@ -1,30 +1,19 @@
-"""For machines that watch the daemon: metrics of all its jobs, health, readiness."""
+"""For machines that watch the daemon: metrics of all its jobs, readiness."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from livefuse.control.api.problems import NO_STORE, create_problem
 from livefuse.control.daemon.context import get_daemon
 from livefuse.control.daemon.figures import collect_metrics
-
-if TYPE_CHECKING:
-    from typing import Final
-
-_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+from livefuse.metrics import CONTENT_TYPE
 
 
 async def show_metrics(request: web.Request) -> web.Response:
     """Return the figures of the daemon and of all jobs for Prometheus."""
     body = await collect_metrics(get_daemon(request))
-    return web.Response(body=body, headers={**NO_STORE, "Content-Type": _CONTENT_TYPE})
-
-
-async def show_health(_request: web.Request) -> web.Response:
-    """Say that the process answers."""
-    return web.Response(text="ok\n", headers=NO_STORE)
+    return web.Response(body=body, headers={**NO_STORE, "Content-Type": CONTENT_TYPE})
 
 
 async def show_readiness(request: web.Request) -> web.Response:
