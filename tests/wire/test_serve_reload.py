@@ -93,7 +93,9 @@ def write(colour: str, more: str = "") -> str:
 def count_pixels(daemon: Reloadable, job: str) -> tuple[int, int]:
     """Return how many pixels of a snapshot are rather red, and how many rather green."""
     data = daemon.ask("GET", f"/v1/jobs/{job}/snapshot.jpg").data
-    blue, green, red = cv2.split(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
+    picture = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    assert picture is not None
+    blue, green, red = cv2.split(picture)
     is_red = (red > 150) & (green < 90) & (blue < 90)
     is_green = (green > 150) & (red < 90) & (blue < 90)
     return int(is_red.sum()), int(is_green.sum())

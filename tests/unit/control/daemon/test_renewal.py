@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from livefuse.config import Config, DaemonConfig, EncodeConfig, GrpcConfig, LimitsConfig
-from livefuse.control.api.views import JobView
+from livefuse.control.api.views import JobPhase, JobView
 from livefuse.control.daemon.child_settings import SETTINGS_PATH, take_settings
 from livefuse.control.daemon.pool import WorkerPool
 from livefuse.control.daemon.reloader import Reloader
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class RunningWorker(PaperWorker):
     """Says that its job is in `state`."""
 
-    state, error = "running", ""
+    state: JobPhase = "running"
+    error = ""
 
     async def ask(self, method: str, path: str, value: Any = None, **_: Any) -> Any:
         reply = await super().ask(method, path, value)
@@ -163,7 +164,7 @@ class Handle:
 def make_pool(group: asyncio.TaskGroup, *workers: Handle, **settings: Any) -> WorkerPool:
     config = Config(daemon=DaemonConfig(**settings))
     pool = WorkerPool(config, cast("DaemonFolder", None), 1, group)
-    pool.workers = cast("list[Any]", list(workers))
+    pool.workers = cast("Any", list(workers))
     return pool
 
 
@@ -177,8 +178,8 @@ def test_no_worker_of_before_takes_a_job_more():
             assert all(one.is_outdated for one in (old, asked, idle, starting))
             new = Handle()
             pool.workers.append(cast("Any", new))
-            assert await pool.acquire("b") is new
-            assert await pool.borrow() is new
+            assert cast("Any", await pool.acquire("b")) is new
+            assert cast("Any", await pool.borrow()) is new
             pool._end_outdated()
             ended = [bool(one.ended_by) for one in (old, asked, idle, starting, new)]
             assert ended == [False, False, True, True, False]
