@@ -62,10 +62,10 @@ class Reloadable(RunningDaemon):
 
 
 class Watcher:
-    """Reads a stream in a thread: how much came, and whether it ended."""
+    """Reads a stream in a thread: what came, and whether it ended."""
 
     def __init__(self, url: str) -> None:
-        self.taken = 0
+        self.data = b""
         self.has_ended = self._is_closing = False
         self._stream = urllib.request.urlopen(url, timeout=30)
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -79,15 +79,31 @@ class Watcher:
         self._thread.join(10)
         self._stream.close()
 
+    def check_goes_on(self) -> None:
+        taken = len(self.data)
+        wait_until(lambda: len(self.data) > taken, 10)
+        assert not self.has_ended
+
     def _read(self) -> None:
         with contextlib.suppress(OSError):
             while not self._is_closing and (data := self._stream.read1(1 << 16)):
-                self.taken += len(data)
+                self.data += data
         self.has_ended = not self._is_closing
 
 
 def write(colour: str, more: str = "") -> str:
     return f'[blur]\nstyle = "solid"\ncolour = "{colour}"\n{more}'
+
+
+def check_limit(daemon: Reloadable, job: str, most: int) -> None:
+    """Its worker, which goes on, has heard of the limit too."""
+    url = f"{daemon.url}/v1/jobs/{job}/events?key={daemon.key}"
+    with contextlib.ExitStack() as stack:
+        for _ in range(most):
+            stack.enter_context(Watcher(url))
+        refused = daemon.ask("GET", f"/v1/jobs/{job}/events")
+    assert refused.status == 503
+    assert f"{most} pages are watching" in refused.value["detail"]
 
 
 def count_pixels(daemon: Reloadable, job: str) -> tuple[int, int]:
@@ -115,16 +131,18 @@ def test_only_jobs_that_are_concerned_begin_again(daemon: Reloadable) -> None:
     assert red > 1000 > green
     pids = {name: daemon.find_worker(name) for name in (passing, blurred)}
     url = f"{daemon.url}/v1/jobs/passing/live.flv?key={daemon.key}"
-    with Watcher(url) as watcher:
-        log = daemon.reload(write(GREEN, '[limits]\nconnections = 99\n[log]\nlevel = "debug"'))
+    told = f"{daemon.url}/v1/jobs/blurred/events?key={daemon.key}"
+    with Watcher(url) as watcher, Watcher(told) as events:
+        log = daemon.reload(write(GREEN, '[limits]\nevent_streams = 2\n[log]\nlevel = "debug"'))
         assert "blur.colour" in log
         daemon.wait_renewed(blurred, pids[blurred])
         red, green = count_pixels(daemon, blurred)
         assert green > 1000 > red
         assert daemon.find_worker(passing) == pids[passing]
-        taken = watcher.taken
-        wait_until(lambda: watcher.taken > taken, 10)
-        assert not watcher.has_ended
+        watcher.check_goes_on()
+        events.check_goes_on()
+        assert b"event: end" not in events.data
+        check_limit(daemon, passing, 2)
     wait_until(lambda: pids[blurred] not in daemon.list_workers(), 20)
     assert pids[passing] in daemon.list_workers()
     view = daemon.get_job(blurred)

@@ -49,7 +49,7 @@ async def _follow(
     """Watch one life of the job, whose workers may come and go."""
     while not life.is_over.is_set():
         worker = life.worker
-        answered = None if worker is None else await _pass_on(request, response, worker)
+        answered = None if worker is None else await _pass_on(request, response, life, worker)
         if answered is not None:
             return answered
         await _wait(request, response)
@@ -64,19 +64,29 @@ async def _follow(
 
 
 async def _pass_on(
-    request: web.Request, response: web.StreamResponse, worker: WorkerHandle
+    request: web.Request, response: web.StreamResponse, life: Life, worker: WorkerHandle
 ) -> web.StreamResponse | None:
-    """Return the answer that is whole, None when the worker was lost before its end."""
+    """Return the answer that is whole, None when the job goes on elsewhere."""
     try:
         async with ask(request, worker) as answer:
             if answer.status != _OK:
+                if _goes_on(life, worker):
+                    return None
                 return response if response.prepared else await relay(request, answer)
             await response.prepare(request)
             while chunk := await _read(answer):
+                if chunk.endswith(_END) and _goes_on(life, worker):
+                    await write_chunk(response, chunk.removesuffix(_END) or _WAITING)
+                    return None
                 await write_chunk(response, chunk)
     except WorkerLostError:
         return None
     return response
+
+
+def _goes_on(life: Life, worker: WorkerHandle) -> bool:
+    """Say whether what a worker says of a job's end is not, or not yet, its end."""
+    return life.asked == "renew" or life.worker is not worker
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:

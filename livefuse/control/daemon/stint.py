@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from livefuse.control.api.caller import Caller
+from livefuse.control.api.caller import LOCAL, Caller
 from livefuse.control.api.views import JobPhase, JobView, OutputList
 from livefuse.errors import JobError, LivefuseError
 from livefuse.safety.actor import ITSELF
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 End = Literal["asked", "stopped", "failed", "lost"]
 _ENDS: Final[dict[str, End]] = {"stopped": "stopped", "failed": "failed"}
+_OURSELVES: Final = Caller(LOCAL.key_id, LOCAL.role, ITSELF)
 _STOP_S: Final = 12.0
 _RENEWED: Final = "its configuration changed"
 _ENDED: Final = "its source has ended"
@@ -121,7 +122,10 @@ class Stint:
 
     async def _stop(self) -> Statistics | None:
         try:
-            reply = await self.worker.ask("POST", f"{self._path}/stop", timeout_s=_STOP_S)
+            # Who has stopped it is known above; else it was ourselves.
+            caller = LOCAL if self._life.asked == "stop" else _OURSELVES
+            path = f"{self._path}/stop"
+            reply = await self.worker.ask("POST", path, caller=caller, timeout_s=_STOP_S)
         except LivefuseError:
             self.worker.end("it did not stop a job")
             return None
