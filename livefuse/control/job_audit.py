@@ -17,16 +17,17 @@ from livefuse.control.job_watch import JobWatch
 from livefuse.errors import ConsentError, LivefuseError
 from livefuse.redact import redact_text, redact_url
 from livefuse.safety.records import AVATAR_PREFIX
+from livefuse.spec import JobSpec
 from livefuse.token import GENERATING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from livefuse.config import Config
+    from livefuse.control.api.views import Spec
     from livefuse.errors import RefusedError
     from livefuse.job import Job
     from livefuse.safety.audit_records import Fact
-    from livefuse.spec import JobSpec
     from livefuse.token import Token
     from livefuse.workers.local import Worker
 
@@ -197,13 +198,13 @@ class JobAudit:
         }
 
 
-def describe_spec(spec: JobSpec) -> dict[str, Fact]:
-    """Return what a job is to do, without secrets."""
+def describe_spec(spec: JobSpec | Spec) -> dict[str, Fact]:
+    """Return what a job is to do, without secrets; its mode as it is asked for, or chosen."""
     facts: dict[str, Fact] = {
         "source": redact_url(spec.source),
         "outputs": [redact_url(target) for target in spec.targets],
-        "operations": list(spec.operations),
-        "mode": spec.choose_mode(),
+        "operations": list(spec.operations or ()),
+        "mode": spec.choose_mode() if isinstance(spec, JobSpec) else spec.mode,
     }
     return facts | ({"source_face": spec.source_face} if spec.source_face else {})
 

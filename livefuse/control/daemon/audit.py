@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from livefuse.control.background import call_in_thread
-from livefuse.redact import redact_text, redact_url
+from livefuse.control.job_audit import describe_spec
+from livefuse.redact import redact_text
 from livefuse.safety.actor import ITSELF
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class DaemonAudit:
         def write() -> None:
             self._log.append("job.created", job=job_id, facts={"owner": owner})
             if spec is not None:
-                self._log.append("job.submitted", job=job_id, facts=_describe(spec))
+                self._log.append("job.submitted", job=job_id, facts=describe_spec(spec))
 
         await call_in_thread("audit", write)
 
@@ -49,7 +50,8 @@ class DaemonAudit:
             AuditError: that cannot be logged.
         """
         await call_in_thread(
-            "audit", lambda: self._log.append("job.submitted", job=job_id, facts=_describe(spec))
+            "audit",
+            lambda: self._log.append("job.submitted", job=job_id, facts=describe_spec(spec)),
         )
 
     async def note_reloaded(self, sections: list[str]) -> None:
@@ -80,13 +82,3 @@ class DaemonAudit:
         await call_in_thread(
             "audit", lambda: self._log.owe(event, who=ITSELF, job=job_id, facts=facts)
         )
-
-
-def _describe(spec: Spec) -> dict[str, Fact]:
-    facts: dict[str, Fact] = {
-        "source": redact_url(spec.source),
-        "outputs": [redact_url(target) for target in spec.targets],
-        "operations": list(spec.operations or ()),
-        "mode": spec.mode,
-    }
-    return facts | ({"source_face": spec.source_face} if spec.source_face else {})
