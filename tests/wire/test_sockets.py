@@ -99,3 +99,14 @@ def test_a_job_dials_its_target_and_nobody_else(tmp_path: Path, nginx: NginxRtmp
 )
 def test_commands_ask_nobody(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert watch(tmp_path, *livefuse(*arguments)) == set()
+
+
+def test_a_daemon_and_its_workers_ask_nobody(tmp_path: Path) -> None:
+    """`livefuse serve` for a while, networks loaded by a worker that waits for a job."""
+    settings = ("http.port=0", f"safety.folder={tmp_path / 'safety'}")
+    words = [word for setting in settings for word in ("--set", setting)]
+    limited = ("timeout", "--preserve-status", "--signal=TERM", "20")
+    assert watch(tmp_path, *limited, *livefuse("serve", *words)) == set()
+    log = (tmp_path / "safety" / "audit" / "audit.jsonl").read_text()
+    assert "daemon.started" in log
+    assert "daemon.stopped" in log
