@@ -21,6 +21,7 @@ class AccessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     )  # fmt: skip
     target_schemes: tuple[str, ...] = ("rtmp", "rtmps", "file")
     networks: tuple[str, ...] = ("public",)
+    listen_addresses: tuple[str, ...] = ("127.0.0.1", "::1")
     media_folders: tuple[str, ...] = ()
 
 
@@ -33,3 +34,4 @@ class LimitsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     connections: Positive = 256
     connections_per_address: NonNegative = 64
     event_streams: Positive = 16
+    jobs_per_key: NonNegative = 32

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _HOSTLESS: Final = frozenset({"listen", "whip", "test", "demo", "camera"})
 _RECORDING: Final = "replay:"
+_LAST_PRIVILEGED_PORT: Final = 1023
 
 
 def settle_access(config: Config, *, is_shared: bool) -> Config:
@@ -94,6 +95,8 @@ class Access:
             return self._place_file(get_file_path(url))
         if kind == "replay":
             return _RECORDING + self._place_file(get_recording_path(url))
+        if kind == "listen":
+            self._check_listener(url.partition(":")[2])
         if kind not in _HOSTLESS:
             try:
                 self._check_host(url)
@@ -156,6 +159,17 @@ class Access:
                 hint=f"{guess}choose from {', '.join(allowed)}",
             )
 
+    def _check_listener(self, url: str) -> None:
+        parts = split_url(url)
+        if parts.hostname not in self._config.listen_addresses or (
+            parts.port is not None and parts.port <= _LAST_PRIVILEGED_PORT
+        ):
+            raise RefusedError(
+                "jobs may not listen there",
+                hint=f"choose from {', '.join(self._config.listen_addresses)} and a port above "
+                f"{_LAST_PRIVILEGED_PORT} (access.listen_addresses)",
+            )
+
     def _check_host(self, url: str) -> None:
         host = split_url(url).hostname
         if not host:
@@ -176,6 +190,10 @@ class Access:
             raise RefusedError(
                 "jobs may not read files there", hint="access.media_folders says where they may"
             )
-        if not whole.is_file():
+        try:
+            is_file = whole.is_file()
+        except OSError:  # a name that is too long for the disc
+            is_file = False
+        if not is_file:
             raise ConfigError("there is no such file", hint="check its path")
         return str(whole)

@@ -90,7 +90,9 @@ def format_record(record: AuditRecord) -> str:
     facts = "  ".join(f"{name}={_format(value)}" for name, value in record.facts.items())
     time = record.time.replace("+00:00", "Z")
     what = f"{record.event:<14} {record.job or '-'}  by {record.who}  {facts}"
-    return f"{record.sequence:>6}  {time}  {what.rstrip()}"
+    # Names that others chose are among it: no line break of theirs, no escape to a terminal.
+    shown = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in what)
+    return f"{record.sequence:>6}  {time}  {shown.rstrip()}"
 
 
 def _format(value: Any) -> str:  # noqa: ANN401 - any fact

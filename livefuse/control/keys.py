@@ -39,6 +39,7 @@ _OTHERS: Final = 0o077
 _USED_EVERY_S: Final = 600.0
 _TELL_EVERY_S: Final = 60.0
 _FIRST: Final = "first"
+_TAKEN_NAMES: Final = frozenset({"livefuse", "cli", "python", "anybody", "local"})
 
 
 class ApiKey(
@@ -145,8 +146,11 @@ class KeyStore:
             AuditError: it could not be logged.
         """
         name = " ".join(name.split())
-        if len(name) > _MAX_NAME or not name.isprintable():
-            raise ConfigError("this is no name for a key", hint=f"{_MAX_NAME} letters at most")
+        if len(name) > _MAX_NAME or not name.isprintable() or name.casefold() in _TAKEN_NAMES:
+            raise ConfigError(
+                "this is no name for a key",
+                hint=f"{_MAX_NAME} letters at most, and none of {', '.join(sorted(_TAKEN_NAMES))}",
+            )
         expires = "" if expires_epoch_s is None else _write_time(expires_epoch_s)
         with lock_folder(self.folder):
             return self._add(role, name, expires, who)

@@ -46,6 +46,7 @@ def place_target(url: str, config: RecordConfig) -> str:
                 hint=f"give its name alone: it is written in {folder} (record.folder)",
             )
         folder.mkdir(parents=True, exist_ok=True)
+        whole.exists()  # raises where a name is too long for the disc
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or "no such path can be"
         raise ConfigError(

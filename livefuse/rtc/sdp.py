@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from livefuse.errors import ConfigError, NotAcceptableError
 
 MAX_BYTES: Final = 64 << 10
-MAX_CANDIDATES: Final = 64
+MAX_CANDIDATES: Final = 32
 H264: Final = "H264"
 VP8: Final = "VP8"
 OPUS: Final = "OPUS"

@@ -172,7 +172,11 @@ def _read(path: Path) -> _File | None:
         raise ConfigError(
             f"cannot read the signing key in {path} ({reason})", hint="check safety.folder"
         ) from None
-    except (ValueError, TypeError, InvalidSignature):  # msgspec's and cryptography's are of these kinds
+    except (
+        ValueError,
+        TypeError,
+        InvalidSignature,
+    ):  # msgspec's and cryptography's are of these kinds
         raise ConfigError(
             f"the signing key in {path} is damaged",
             hint="restore it from a backup, or move it away: a new root is made",

@@ -7,7 +7,9 @@ A face that is bare is a failure, but for three narrow, counted kinds that no se
 can help: `too_early` (it came in, was never covered yet, and no look was due since the reference
 finds it), `unfindable` (the reference does not find it in the camera's own picture either) and
 `blind` (the run keeps the detector blind to a face it has never seen, or for longer than the
-tracker holds). A face that jumps by more than half its width is a new one: nothing follows it.
+tracker holds). A face that jumps by more than half its width from one picture that the job treats
+to the next is a new one: nothing follows it. A picture that only stands tells nothing of who the
+pipeline has seen: it may be the one before's.
 """
 
 from __future__ import annotations
@@ -104,6 +106,7 @@ class Judge:
     _outcomes: dict[FrameHandle, Outcome] = field(default_factory=dict)
     _chosen: Chosen = field(default_factory=Chosen)
     _met: dict[Key, _Met] = field(default_factory=dict)
+    _treated: Truth | None = None
     _blind_run: int = 0
     _may_excuse: bool = True
 
@@ -115,7 +118,7 @@ class Judge:
             self._chosen.unsettle()
         else:
             self._blind_run = 0
-        self._note_jumps(truth)
+        self._note_jumps(truth, self._recent[-1] if self._recent else None)
         truth.chosen = self._chosen.note(truth.faces)
         self._truths[handle] = truth
         self._recent.append(truth)
@@ -127,9 +130,9 @@ class Judge:
         self._met.clear()
         self._chosen.unsettle()
 
-    def _note_jumps(self, truth: Truth) -> None:
+    def _note_jumps(self, truth: Truth, last: Truth | None) -> None:
         """Begin anew with a face that nothing could have followed: a cut that leaves the wall."""
-        before = {face.key: face for face in self._recent[-1].faces} if self._recent else {}
+        before = {face.key: face for face in last.faces} if last is not None else {}
         for face in truth.faces:
             old = before.get(face.key)
             if old is None:
@@ -142,6 +145,10 @@ class Judge:
     def note_outcome(self, handle: FrameHandle, outcome: Outcome) -> None:
         """Take what was done."""
         self._outcomes[handle] = outcome
+        if (truth := self._truths.get(handle)) is not None:
+            # Between them pictures may have been dropped: the job sees a larger step.
+            self._note_jumps(truth, self._treated)
+            self._treated = truth
         if outcome.covered_whole:
             self._chosen.unsettle()
         if not outcome.vouched and not outcome.error:
@@ -167,7 +174,7 @@ class Judge:
             stricter = self._find_stricter(outcome, truth)
             self._may_excuse = stricter is outcome.token
             outcome = replace(outcome, token=stricter)
-        bare = self._look_at_faces(frame, truth, outcome)
+        bare = self._look_at_faces(frame, truth, outcome, is_held=is_held)
         self._may_excuse = True
         if self.counts["shown"] % self.detects_every == 0:
             self._detect(frame, truth, outcome, bare)
@@ -180,7 +187,9 @@ class Judge:
 
     # By likeness.
 
-    def _look_at_faces(self, frame: Frame, truth: Truth, outcome: Outcome) -> bool:
+    def _look_at_faces(
+        self, frame: Frame, truth: Truth, outcome: Outcome, *, is_held: bool
+    ) -> bool:
         any_bare = False
         for number, face in enumerate(truth.faces):
             met = self._met.setdefault(face.key, _Met())
@@ -203,7 +212,7 @@ class Judge:
             kind = "whole" if is_whole else "replaced" if has_own else "covered"
             if likeness < (BARE if kind == "replaced" else LEFT):
                 self.likeness.setdefault(kind, []).append(likeness)
-                if kind != "whole":
+                if kind != "whole" and not is_held:
                     met.is_covered, met.is_unwatched = True, False
                 met.run = 0
                 continue

@@ -52,9 +52,11 @@ def is_promised(face: TrueFace, outcome: Outcome, chosen: dict[str, Key | None])
     operations = set(token.operations)
     if token.parameters.cover_all:
         return True
-    if (outcome.error or not outcome.vouched) and operations & HIDING:
+    # What fails with `hold` shows the last good picture: of that, what its token asks for.
+    is_last_good = bool(outcome.error) and token.parameters.on_failure == "hold"
+    if (outcome.error or not outcome.vouched) and operations & HIDING and not is_last_good:
         return True
-    if outcome.covered_whole and operations & COVERING:
+    if outcome.covered_whole and operations & COVERING and not is_last_good:
         return True
     if "puppet" in operations:
         return token.parameters.blend_ratio > 0.0

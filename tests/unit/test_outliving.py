@@ -192,7 +192,11 @@ def test_one_stall_of_a_step_is_held_over_and_told_in_one_line(monkeypatch, reco
     assert stats.counts["held_frames"] >= 8
     assert stats.counts["slow_pipeline"] == 1
     assert len(lines) == 1, lines
-    assert "blur does not come back" in lines[0]["reason"]
+    # Which of the two is noticed first is the machine's business; the other is no line of its own.
+    assert lines[0]["reason"] in (
+        "blur does not come back",
+        "pictures come and do not get through the pipeline",
+    )
     recorder.check()
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.apis import RunningApi
+from tests.faces import ASTRONAUT
 
 pytestmark = pytest.mark.wire
 
@@ -103,3 +104,23 @@ def test_no_other_page_is_let_in(api):
         assert not [name for name in answer.headers if name.startswith("Access-Control")]
     plain = api.ask("GET", "/v1/jobs", headers={"Origin": "http://elsewhere.example"})
     assert not [name for name in plain.headers if name.startswith("Access-Control")]
+
+
+def test_a_streamer_takes_in_no_face_of_anybody(api):
+    """(C78) Else it could write itself a consent, also in place of one that was taken back."""
+    path = "/v1/jobs/one/source-face?consent=me,+all,+1y&name=zed"
+    picture = {"body": ASTRONAUT.read_bytes(), "headers": {"Content-Type": "image/png"}}
+    refused = api.ask("PUT", path, key=ONE, **picture)
+    assert refused.status == 403
+    assert "operator" in refused.value["detail"]
+    unknown = api.ask("PUT", path.partition("?")[0], key=ONE, **picture)
+    assert unknown.status == 403
+    assert "consented" in unknown.value["detail"]
+    assert api.ask("GET", "/v1/faces", key=OPERATOR).value["faces"] == []
+
+
+@pytest.mark.parametrize("name", ["inj\n", "a\r\nX: y", "a b", "", "a" * 65])
+def test_an_odd_id_is_refused_in_words(api, name):
+    refused = api.ask("POST", "/v1/jobs", {"id": name}, key=ONE)
+    assert refused.status == 422
+    assert list_ids(api, ONE) == {"one"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +12,7 @@ from tests.daemons import TINY, RunningDaemon
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]
 FULL = ("daemon.admission=true", "daemon.cores_share=0.1")
@@ -65,3 +68,22 @@ def test_who_waits_waits_over_a_restart(daemon: RunningDaemon) -> None:
     assert daemon.get_job("second")["state"] == "queued"
     assert daemon.ask("DELETE", "/v1/jobs/first").status == 204
     daemon.wait_state("second", "running")
+
+
+def test_a_streamer_has_so_many_jobs_and_no_more(tmp_path: Path) -> None:
+    with RunningDaemon(tmp_path, "limits.jobs_per_key=2") as daemon:
+        made = livefuse_keys(daemon, "create", "--role", "streamer", "--name", "bob")
+        for name in ("a", "b"):
+            assert daemon.ask("POST", "/v1/jobs", {"id": name}, key=made).status == 201
+        refused = daemon.ask("POST", "/v1/jobs", {"id": "c"}, key=made)
+        assert (refused.status, refused.value["detail"]) == (503, "2 jobs are yours already")
+        assert daemon.ask("POST", "/v1/jobs", {"id": "c"}).status == 201
+        assert daemon.ask("POST", "/v1/jobs", {"id": "d\n"}).status == 422
+
+
+def livefuse_keys(daemon: RunningDaemon, *arguments: str) -> str:
+    """Return what `livefuse keys` prints, with the daemon's folder."""
+    settings = ("--set", f"safety.folder={daemon.folder / 'safety'}")
+    command = [sys.executable, "-m", "livefuse", "keys", *arguments, *settings]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.strip()

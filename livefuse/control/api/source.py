@@ -6,10 +6,11 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from livefuse.control.api.body import answer, read_bytes, read_json
+from livefuse.control.api.caller import get_caller, is_large_enough
 from livefuse.control.api.context import get_api
 from livefuse.control.api.views import FaceChoice, FaceView
 from livefuse.control.changes import change_token
-from livefuse.errors import JobCapacityError
+from livefuse.errors import ConsentError, JobCapacityError
 from livefuse.safety.picture import MAX_PICTURE_BYTES
 from livefuse.safety.records import AVATAR_PREFIX
 
@@ -40,10 +41,19 @@ async def set_source_face(request: web.Request) -> web.Response:
 
 
 async def _take_picture(api: Api, request: web.Request, job_id: str) -> str:
-    """Return the id of the face in the picture that comes."""
+    """Return the id of the face in the picture that comes.
+
+    Whom a consent is believed is the operator's business: else whoever may stream could undo what
+    the person in the picture took back.
+    """
+    consent, name = request.query.get("consent", ""), request.query.get("name", "")
+    if (consent or name) and not is_large_enough(get_caller(request), "operator"):
+        raise ConsentError(
+            "only an operator takes in a picture with its consent",
+            hint="ask one to enroll it and name it here, or show an avatar",
+        )
     with hold_upload(api):
         picture = await read_bytes(request, PICTURE_TYPES, MAX_PICTURE_BYTES)
-        consent, name = request.query.get("consent", ""), request.query.get("name", "")
         worker, audit = api.manager.worker, api.manager.audit
 
         def take() -> str:

@@ -23,7 +23,8 @@ JobPhase = Literal[
     "failed",
 ]
 """One worker knows draft, submitted, running, stopped and failed; the daemon knows all."""
-JobId = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+JobId = Annotated[str, msgspec.Meta(pattern=r"^(?![^\n]*\n)[A-Za-z0-9_-]{1,64}$")]
+"""The first bracket: in Python `$` is before a line break at the end too."""
 Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2048)]
 Provider = Annotated[str, msgspec.Meta(max_length=64)]
 

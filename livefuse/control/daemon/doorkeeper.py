@@ -59,8 +59,8 @@ class Doorkeeper:
         self._config = config
         self._cores = count_cores() * config.cores_share
 
-    def check_room(self, record: JobRecord, *, may_wait: bool) -> str:
-        """Return why the job has to wait; nothing when it need not.
+    def check_room(self, record: JobRecord, *, may_wait: bool, is_operator: bool = False) -> str:
+        """Return why the job has to wait; nothing when it need not. An operator has always a place.
 
         Raises:
             JobCapacityError: there is no room, and it may not wait or too many do already.
@@ -74,7 +74,7 @@ class Doorkeeper:
                 f"this machine is full: {shortage or 'others wait already'}",
                 hint="stop another job, or start it with ?queue=true",
             )
-        if len(waiting) >= self._config.queue_places:
+        if len(waiting) >= self._config.queue_places and not is_operator:
             raise JobCapacityError(
                 f"this machine is full and {len(waiting)} jobs wait already", hint="try again later"
             )

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from livefuse.control.api.body import answer, read_json
-from livefuse.control.api.caller import get_caller, sees
+from livefuse.control.api.caller import get_caller, is_large_enough, sees
 from livefuse.control.api.hiding import hide_statistics
 from livefuse.control.api.problems import NO_STORE
 from livefuse.control.api.views import JobList, JobView, NewJob, Spec
@@ -117,7 +117,7 @@ async def _create(daemon: Daemon, caller: Caller, wish: NewJob, again: Again | N
         if not is_same or record.owner != caller.key_id:
             raise JobError(f"there is a job {job_id!r} already", hint="choose another id")
     else:
-        _check_room(daemon)
+        _check_room(daemon, caller)
         spec = None if wish.spec is None else await _check(daemon, caller, job_id, wish.spec)
         await daemon.audit.note_created(job_id, caller.key_id, spec)
         record = await daemon.book.create(job_id, caller.key_id, caller.name, spec)
@@ -131,11 +131,16 @@ async def _create(daemon: Daemon, caller: Caller, wish: NewJob, again: Again | N
         raise
 
 
-def _check_room(daemon: Daemon) -> None:
+def _check_room(daemon: Daemon, caller: Caller) -> None:
     if daemon.supervisor.is_draining:
         raise JobCapacityError("livefuse is ending", hint="start it again")
     if len(daemon.book.list_records()) >= MAX_JOBS:
         raise JobCapacityError(f"{MAX_JOBS} jobs are here", hint="delete some first")
+    most = daemon.config.limits.jobs_per_key
+    if not most or is_large_enough(caller, "operator"):
+        return
+    if sum(record.owner == caller.key_id for record in daemon.book.list_records()) >= most:
+        raise JobCapacityError(f"{most} jobs are yours already", hint="delete some first")
 
 
 async def _start(daemon: Daemon, caller: Caller, request: web.Request) -> JobRecord:

@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 from typing import TYPE_CHECKING, Final
 
+from livefuse.control.api.caller import is_large_enough
 from livefuse.control.api.views import NewJob
 from livefuse.control.daemon.doorkeeper import Doorkeeper
 from livefuse.control.daemon.life import ACTIVE, check_move
@@ -101,7 +102,11 @@ class Supervisor:
             await life.is_over.wait()  # the last of its former life may be on its way
             before = self.book.get(job_id)
             check_move(job_id, before.phase, "loading")
-            if shortage := self.doorkeeper.check_room(before, may_wait=may_wait):
+            is_operator = caller is not None and is_large_enough(caller, "operator")
+            shortage = self.doorkeeper.check_room(
+                before, may_wait=may_wait, is_operator=is_operator
+            )
+            if shortage:
                 return await self.book.move(job_id, "queued", shortage, is_wanted=True)
             record = await self.book.move(job_id, "loading", is_wanted=True)
             taken = self._begin(life, resumes=False, caller=caller)

@@ -7,6 +7,7 @@ import contextlib
 import os
 import secrets
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import aiohttp
@@ -23,7 +24,6 @@ from livefuse.workers.process import Beat, JobBeat, WorkerOrder, WorkerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from livefuse.config import Config
     from livefuse.control.api.caller import Caller
@@ -84,7 +84,7 @@ class WorkerHandle:
         self._on_change = on_change
         secret = secrets.token_urlsafe(_SECRET_BYTES)
         self._forwarded = Forwarded(secret)
-        socket = str(folder / f"{epoch}-{number}")
+        socket = self._socket = str(folder / f"{epoch}-{number}")
         self.session = aiohttp.ClientSession(
             connector=aiohttp.UnixConnector(socket, limit=0, keepalive_timeout=5.0),
             auto_decompress=False,
@@ -198,6 +198,8 @@ class WorkerHandle:
 
     def _take_end(self, code: int) -> None:
         self.exit_code = code
+        with contextlib.suppress(OSError):  # one that was killed has left it
+            Path(self._socket).unlink()
         self.has_ended.set()
         self._on_change(self)
 

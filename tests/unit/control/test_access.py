@@ -139,3 +139,27 @@ def test_auto_is_on_where_others_ask():
     assert settle_access(Config(), is_shared=False).access.restrict == "off"
     said = msgspec.structs.replace(Config(), access=AccessConfig(restrict="off"))
     assert settle_access(said, is_shared=True).access.restrict == "off"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "listen:rtmp://0.0.0.0:1935/live/k",
+        "listen:rtmp://127.0.0.1:22/live/k",
+        "listen:rtmp://169.254.1.1:1935/live/k",
+        "listen:rtmp://localhost:1935/live/k",
+    ],
+)
+def test_jobs_of_others_listen_only_where_that_is_said(access, url):
+    with pytest.raises(RefusedError, match="may not listen there"):
+        access.check_source(url)
+
+
+def test_on_this_machine_jobs_may_listen(access):
+    url = "listen:rtmp://127.0.0.1:1935/live/k"
+    assert access.check_source(url) == url
+
+
+def test_a_name_that_is_too_long_is_no_file(access, media):
+    with pytest.raises(ConfigError, match="no such file"):
+        access.check_source(str(media / ("A" * 300)))

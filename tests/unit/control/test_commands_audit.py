@@ -152,3 +152,13 @@ def test_times(text, epoch_s):
 def test_no_times(text):
     with pytest.raises(ConfigError, match="no time"):
         parse_since(text, 1_000_000.0)
+
+
+def test_what_others_wrote_makes_no_line_and_no_colour_of_its_own(run, folder):
+    """A target's name may hold a line break and a terminal's escapes: the record shows them."""
+    log = AuditLog(folder, ManualClock())
+    log.append("output.added", who="bob", job="x", facts={"url": "a\x1b[31m\n99 job.started.mp4"})
+    _, said = run("show")
+    assert len(said.out.splitlines()) == 4
+    assert "\x1b" not in said.out
+    assert r"a\x1b[31m\n99" in said.out

@@ -4,7 +4,7 @@ import pytest
 
 from livefuse.config import RecordConfig
 from livefuse.control.places import place_target
-from livefuse.errors import RefusedError
+from livefuse.errors import ConfigError, RefusedError
 
 
 @pytest.fixture
@@ -40,3 +40,8 @@ def test_nothing_lies_elsewhere(record, asked):
 def test_what_is_no_file_is_left_alone(record, tmp_path):
     assert place_target("rtmp://host/out/key", record) == "rtmp://host/out/key"
     assert not (tmp_path / "out").exists()
+
+
+def test_a_name_that_is_too_long_is_told(tmp_path):
+    with pytest.raises(ConfigError, match="too long"):
+        place_target("A" * 300 + ".mp4", RecordConfig(folder=str(tmp_path)))
