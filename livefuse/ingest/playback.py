@@ -151,7 +151,13 @@ class Recording:
             packet.duration = line.duration
         packet.is_keyframe, packet.is_corrupt = line.key, line.corrupt
         for name, value in line.side.items():
-            _add_side_data(packet, cast("PktSideDataT", name), value)
+            try:
+                _add_side_data(packet, cast("PktSideDataT", name), value)
+            except ValueError:  # a kind that this FFmpeg does not know
+                raise IngestError(
+                    f"the recording {self._path} holds a kind of data that is not known here",
+                    hint="play the file itself as --from FILE",
+                ) from None
         return Item(packet, not line.sound, line.at, lost)
 
 

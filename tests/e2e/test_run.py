@@ -216,7 +216,7 @@ def test_a_full_disc_ends_the_run_and_is_told(tmp_path):
     done = subprocess.run(
         ["/bin/sh", "-c", code, sys.executable, *arguments],
         cwd=tmp_path,
-        env=ENV,
+        env=ENV | {"XDG_DATA_HOME": str(tmp_path / "data")},  # its audit log begins short
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -141,4 +141,6 @@ def test_any_place_gives_a_box_in_the_frame_or_none(face_px, x, y, yaw, count):
     assert shown.max() < 513.0
     rim = compute_rim(view)
     assert rim.min() >= 0.0
-    assert not rim[view.inside == 0].all() or (view.inside > 0).all()
+    corners = np.ix_([0, -1], [0, -1])
+    if not view.inside[corners].any():  # all of them beside the mesh, none in its open mouth
+        assert not rim[corners].any()
