@@ -71,9 +71,9 @@ def note_makers(faces, monkeypatch):
     """Return where the names of the threads gather that open a face."""
     makers, load = [], faces.load_source
 
-    def note(face_id):
+    def note(face_id, job_id=None):
         makers.append(threading.current_thread().name)
-        return load(face_id)
+        return load(face_id, job_id)
 
     monkeypatch.setattr(faces, "load_source", note)
     return makers

@@ -48,7 +48,12 @@ def test_a_signal_fulfils_the_future(number):
             async with asyncio.timeout(5):
                 return await stop
 
-    assert uvloop.run(run()) == number.name
+    # Whoever runs the tests may have it ignored (nohup).
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        assert uvloop.run(run()) == number.name
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_hangup_may_mean_something_else():
