@@ -272,7 +272,8 @@ class PictureOut:
             if needs_mark:
                 self._luma_mark.draw(frame, anew=is_held)
                 self._label.draw(frame)
-            self._telemetry.count("marked_frames", int(not is_held))
+            if not is_held:
+                self._telemetry.count("marked_frames")
         self._telemetry.journal.note_shown(frame, is_held=is_held)
         self._fanout.show(frame)
         self._check_turn()
@@ -285,7 +286,8 @@ class PictureOut:
     def _send(self, packet: Packet) -> None:
         if self._has_generated:
             bare, packet = packet, self._stamp.stamp(packet, self._clock.epoch_s())
-            self._telemetry.count("keyframe_records", int(packet is not bare))
+            if packet is not bare:
+                self._telemetry.count("keyframe_records")
         self._fanout.send(packet)
 
     def _check_turn(self) -> None:

@@ -19,7 +19,7 @@ import msgspec
 from livefuse.control.api.caller import ROLES, Caller, Role
 from livefuse.errors import ConfigError, JobCapacityError, JobNotFoundError, LivefuseError
 from livefuse.safety.audit import AuditLog
-from livefuse.safety.folder import lock_folder, sign_file, write_private
+from livefuse.safety.folder import lock_folder, read_private, sign_file, write_private
 from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ _KEYS, _USED = "keys.json", "used.json"
 _SECRET_BYTES: Final = 32
 _ID_BYTES: Final = 4
 _MAX_NAME: Final = 64
-_OTHERS: Final = 0o077
 _USED_EVERY_S: Final = 600.0
 _TELL_EVERY_S: Final = 60.0
 _FIRST: Final = "first"
@@ -282,16 +281,9 @@ def _find(keys: tuple[ApiKey, ...], wanted: str) -> ApiKey:
 
 def _read(path: Path) -> tuple[ApiKey, ...]:
     try:
-        if path.stat().st_mode & _OTHERS:
-            raise ConfigError(
-                f"others can read or change the keys in {path}", hint=f"run  chmod 600 {path}"
-            )
-        return msgspec.json.decode(path.read_bytes(), type=_File).keys
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the keys in {path} ({error.strerror or 'unreadable'})",
-            hint="check safety.folder",
-        ) from None
+        return msgspec.json.decode(read_private(path, "the keys", ""), type=_File).keys
+    except FileNotFoundError:
+        return ()  # gone since it was looked at
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise ConfigError(f"the key file {path} is damaged", hint="restore a backup") from None
 

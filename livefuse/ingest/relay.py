@@ -17,6 +17,7 @@ import re
 import selectors
 import socket
 import threading
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -38,7 +39,7 @@ _HTTP_PORTS: Final = {"http": 80, "https": 443}
 _OWN_HEADERS: Final = re.compile(rb"(?im)^(?:proxy-[a-z-]+|connection):[^\r\n]*\r\n")
 
 
-class Relay:
+class Relay(ABC):
     """A listening door on the loopback interface. Safe from any thread."""
 
     def __init__(self, networks: Networks, resolve: Resolver, timeout_s: float) -> None:
@@ -68,9 +69,9 @@ class Relay:
                 with contextlib.suppress(OSError):
                     sock.shutdown(socket.SHUT_RDWR)
 
+    @abstractmethod
     def serve(self, client: socket.socket) -> None:
         """Serve one connection of FFmpeg's, in a thread of its own."""
-        raise NotImplementedError
 
     def dial(self, host: str, port: int) -> socket.socket:
         """Connect to `host` by an address that is allowed.

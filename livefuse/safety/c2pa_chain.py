@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from livefuse.errors import ConfigError
-from livefuse.safety.folder import find_safety_folder, lock_folder, write_private
+from livefuse.safety.folder import find_safety_folder, lock_folder, read_private, write_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from livefuse.config import SafetyConfig
 
 C2PA_FILE: Final = "c2pa.json"
-_OTHERS: Final = 0o077
+_CURE: Final = "; if somebody may have copied it, move the file away instead: a new root is made"
 _ORGANISATION: Final = "livefuse"
 # Without an authority's time stamp a signature is good as long as its certificate is.
 _ROOT_LIFE: Final = timedelta(days=365 * 50)
@@ -157,26 +157,12 @@ def _is_ending(file: _File, now: datetime) -> bool:
 def _read(path: Path) -> _File | None:
     """Return what the file holds, None when there is none."""
     try:
-        if path.stat().st_mode & _OTHERS:
-            raise ConfigError(
-                f"others can read the signing key in {path}",
-                hint=f"run  chmod 600 {path}  ; if somebody may have copied it, move the file away"
-                " instead: a new root is made",
-            )
-        file = msgspec.json.decode(path.read_bytes(), type=_File)
+        file = msgspec.json.decode(read_private(path, "the signing key", _CURE), type=_File)
         _check(file)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        reason = error.strerror or "unreadable"
-        raise ConfigError(
-            f"cannot read the signing key in {path} ({reason})", hint="check safety.folder"
-        ) from None
-    except (
-        ValueError,
-        TypeError,
-        InvalidSignature,
-    ):  # msgspec's and cryptography's are of these kinds
+    # Of these kinds are msgspec's and cryptography's own.
+    except (ValueError, TypeError, InvalidSignature):
         raise ConfigError(
             f"the signing key in {path} is damaged",
             hint="restore it from a backup, or move it away: a new root is made",

@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from livefuse.errors import ConfigError, RefusedError, TokenError
 from livefuse.safety.folder import lock_folder, make_private_folder, sign_file, write_private
-from livefuse.safety.seal import get_key_id, open_bytes, seal_bytes
+from livefuse.safety.sealed_parts import Part, SealedParts
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from livefuse.safety.keys import KeyRing
 
-Part = Literal["picture", "embedding"]
-PARTS: Final[tuple[Part, ...]] = ("picture", "embedding")
 DENIED_PREFIX: Final = "deny_"
 _ID: Final = re.compile(r"deny_[0-9a-f]{12}")
 _RECORD, _CHANGED = "record.json", "changed"
@@ -49,7 +47,7 @@ class DeniedShelf:
     def __init__(self, folder: Path, keys: KeyRing) -> None:
         """Take the safety folder; nothing is read or made yet."""
         self._folder = folder / "denied"
-        self._keys = keys
+        self._parts = SealedParts(self._folder, keys)
 
     def lock(self) -> AbstractContextManager[None]:
         """Make the folder and keep other writers out.
@@ -83,12 +81,10 @@ class DeniedShelf:
         Raises:
             ConfigError: it cannot be written.
         """
-        folder = self._folder / record.denied_id
-        make_private_folder(folder)
         self.write_part(record, "picture", picture)
         self.write_part(record, "embedding", embedding)
         data = msgspec.json.format(msgspec.json.encode(record))
-        write_private(folder / _RECORD, data)
+        write_private(self._folder / record.denied_id / _RECORD, data)
         self._touch()
 
     def write_part(self, record: DeniedFace, part: Part, data: bytes) -> None:
@@ -97,8 +93,7 @@ class DeniedShelf:
         Raises:
             ConfigError: it cannot be written.
         """
-        sealed = seal_bytes(data, _tell_kind(record, part), self._keys)
-        write_private(self._folder / record.denied_id / part, sealed)
+        self._parts.write(record.denied_id, part, _tell_kind(record, part), data)
 
     def open_part(self, record: DeniedFace, part: Part) -> bytes:
         """Return what was sealed under this record.
@@ -107,13 +102,9 @@ class DeniedShelf:
             ConfigError: it is not there, or does not open.
         """
         try:
-            sealed = (self._folder / record.denied_id / part).read_bytes()
-            return open_bytes(sealed, _tell_kind(record, part), self._keys)
-        except OSError as error:
-            reason = error.strerror or "unreadable"
+            return self._parts.open(record.denied_id, part, _tell_kind(record, part))
         except TokenError as error:
-            reason = error.message
-        raise _explain(record.denied_id, reason)
+            raise _explain(record.denied_id, error.message) from None
 
     def remove(self, denied_id: str) -> None:
         """Let a face go.
@@ -133,14 +124,11 @@ class DeniedShelf:
         Raises:
             ConfigError: one does not open, or cannot be written.
         """
-        current, _ = self._keys.get_current()
         changed = 0
         for record in self.list_records():
-            for part in PARTS:
-                path = self._folder / record.denied_id / part
-                if path.is_file() and get_key_id(path.read_bytes()) != current:
-                    self.write_part(record, part, self.open_part(record, part))
-                    changed += 1
+            for part in self._parts.list_old(record.denied_id):
+                self.write_part(record, part, self.open_part(record, part))
+                changed += 1
         return changed
 
     def find(self, name_or_id: str) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _FOLDER_MODE: Final = 0o700
 _FILE_MODE: Final = 0o600
+_OTHERS: Final = 0o077
 _LOCK: Final = ".lock"
 _HINT: Final = "set safety.folder to a folder that you may write to"
 
@@ -61,6 +62,30 @@ def write_private(path: Path, data: bytes) -> None:
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise _explain(error, "write", path) from None
+
+
+def read_private(path: Path, what: str, cure: str) -> bytes:
+    """Return what is in `path`, which is to be its owner's alone.
+
+    `what` says in words what it holds, `cure` what to do after `chmod` where others can read it.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ConfigError: others can read it, or it cannot be read.
+    """
+    try:
+        if path.stat().st_mode & _OTHERS:
+            raise ConfigError(
+                f"others can read {what} in {path}", hint=f"run  chmod 600 {path}  {cure}".rstrip()
+            )
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {what} in {path} ({error.strerror or 'unreadable'})",
+            hint="check safety.folder",
+        ) from None
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from livefuse.errors import ConfigError, TokenError
-from livefuse.safety.folder import lock_folder, sign_file, write_private
+from livefuse.safety.folder import lock_folder, read_private, sign_file, write_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,6 @@ KEY_FILE: Final = "keys.json"
 KEY_BYTES: Final = 32
 KEY_ID_BYTES: Final = 4
 MAX_KEYS: Final = 64
-_OTHERS: Final = 0o077
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -162,17 +161,10 @@ class KeyRing:
 
     def _read(self) -> tuple[Key, ...]:
         try:
-            if self._path.stat().st_mode & _OTHERS:
-                raise ConfigError(
-                    f"others can read the keys in {self._path}",
-                    hint=f"run  chmod 600 {self._path}  and then  livefuse token rotate",
-                )
-            return msgspec.json.decode(self._path.read_bytes(), type=_File).keys
-        except OSError as error:
-            reason = error.strerror or "unreadable"
-            raise ConfigError(
-                f"cannot read the keys in {self._path} ({reason})", hint="check safety.folder"
-            ) from None
+            data = read_private(self._path, "the keys", "and then  livefuse token rotate")
+            return msgspec.json.decode(data, type=_File).keys
+        except FileNotFoundError:
+            return ()  # gone since it was looked at
         except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError):
             # Not what the decoder says: it may quote a secret.
             raise ConfigError(

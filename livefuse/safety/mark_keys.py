@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from livefuse.errors import ConfigError
 from livefuse.mark_ids import identify_key, number_job
-from livefuse.safety.folder import find_safety_folder, lock_folder, write_private
+from livefuse.safety.folder import find_safety_folder, lock_folder, read_private, write_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 MARK_KEY_FILE: Final = "mark_keys.json"
 LUMA_KEY_BITS: Final = 64
 _SECRET_BYTES: Final = 32
-_OTHERS: Final = 0o077
+_CURE: Final = (
+    "; if somebody may have copied them, move the file away instead: new keys are made, of"
+    " another install"
+)
 _ANEW: Final = "restore it from a backup, or move it away: new keys are made, of another install"
 
 
@@ -128,21 +131,11 @@ def _make(path: Path) -> MarkKeys:
 def _read(path: Path) -> MarkKeys | None:
     """Return the keys of the file, None when there is none."""
     try:
-        if path.stat().st_mode & _OTHERS:
-            raise ConfigError(
-                f"others can read the mark keys in {path}",
-                hint=f"run  chmod 600 {path}  ; if somebody may have copied them, move the file"
-                " away instead: new keys are made, of another install",
-            )
-        file = msgspec.json.decode(path.read_bytes(), type=_File)
+        data = read_private(path, "the mark keys", _CURE)
+        file = msgspec.json.decode(data, type=_File)
         return create_mark_keys(b64decode(file.signing, validate=True), file.luma)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        reason = error.strerror or "unreadable"
-        raise ConfigError(
-            f"cannot read the mark keys in {path} ({reason})", hint="check safety.folder"
-        ) from None
     except ValueError:  # msgspec's, base64's and cryptography's are of this kind
         # Not what the decoder says: it may quote a secret.
         raise ConfigError(f"the mark keys in {path} are damaged", hint=_ANEW) from None

@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from livefuse.errors import ConfigError, ConsentError, TokenError
 from livefuse.safety.folder import lock_folder, make_private_folder, sign_file, write_private
 from livefuse.safety.records import RECORD_FILE, FaceRecord, is_face_id, read_record
-from livefuse.safety.seal import get_key_id, open_bytes, seal_bytes
+from livefuse.safety.sealed_parts import PARTS, Part, SealedParts
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from livefuse.safety.keys import KeyRing
-
-Part = Literal["picture", "embedding"]
-PARTS: Final[tuple[Part, ...]] = ("picture", "embedding")
 
 
 class Shelf:
@@ -35,7 +32,7 @@ class Shelf:
     def __init__(self, folder: Path, keys: KeyRing) -> None:
         """Take the safety folder; nothing is read or made yet."""
         self._folder = folder / "faces"
-        self._keys = keys
+        self._parts = SealedParts(self._folder, keys)
 
     def lock(self) -> AbstractContextManager[None]:
         """Make the folder and keep other writers out, threads and processes.
@@ -93,7 +90,7 @@ class Shelf:
 
     def has_part(self, record: FaceRecord, part: Part) -> bool:
         """Say whether this part is kept."""
-        return (self._folder / record.face_id / part).is_file()
+        return self._parts.has(record.face_id, part)
 
     def write_part(self, record: FaceRecord, part: Part, data: bytes) -> None:
         """Seal `data` and keep it.
@@ -101,9 +98,7 @@ class Shelf:
         Raises:
             ConfigError: it cannot be written, or the keys cannot be read.
         """
-        folder = self._folder / record.face_id
-        make_private_folder(folder)
-        write_private(folder / part, seal_bytes(data, _tell_kind(record, part), self._keys))
+        self._parts.write(record.face_id, part, _tell_kind(record, part), data)
 
     def open_part(self, record: FaceRecord, part: Part) -> bytes:
         """Return what was sealed under this very record.
@@ -113,10 +108,7 @@ class Shelf:
             ConfigError: the keys cannot be read.
         """
         try:
-            sealed = (self._folder / record.face_id / part).read_bytes()
-            return open_bytes(sealed, _tell_kind(record, part), self._keys)
-        except OSError as error:
-            reason = error.strerror or "unreadable"
+            return self._parts.open(record.face_id, part, _tell_kind(record, part))
         except TokenError as error:
             reason = error.message
         raise ConsentError(
@@ -157,14 +149,11 @@ class Shelf:
             ConsentError: one does not open.
             ConfigError: the folder cannot be written.
         """
-        current, _ = self._keys.get_current()
         changed = 0
         for record in self.list_records():
-            for part in PARTS:
-                path = self._folder / record.face_id / part
-                if path.is_file() and get_key_id(path.read_bytes()) != current:
-                    self.write_part(record, part, self.open_part(record, part))
-                    changed += 1
+            for part in self._parts.list_old(record.face_id):
+                self.write_part(record, part, self.open_part(record, part))
+                changed += 1
         return changed
 
 

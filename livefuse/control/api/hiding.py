@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from livefuse.control.api.caller import sees_urls
-from livefuse.redact import HIDDEN
+from livefuse.control.api.views import SpecView
+from livefuse.redact import HIDDEN, redact_url
 
 if TYPE_CHECKING:
     from livefuse.control.api.caller import Caller
+    from livefuse.control.api.views import Spec
+    from livefuse.spec import JobSpec
     from livefuse.telemetry import Statistics
 
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
@@ -38,3 +41,16 @@ def hide_statistics(caller: Caller, figures: Statistics | None) -> Statistics | 
 
 def _hide_output(output: dict[str, Any]) -> dict[str, Any]:
     return {name: "" if name in _PLACES else value for name, value in output.items()}
+
+
+def create_spec_view(caller: Caller, spec: Spec | JobSpec) -> SpecView:
+    """Return a spec as `caller` may see it; passwords and stream keys nobody may."""
+    is_told = sees_urls(caller)
+    return SpecView(
+        source=redact_url(spec.source) if is_told else "",
+        targets=tuple(map(redact_url, spec.targets)) if is_told else (),
+        operations=spec.operations or (),
+        source_face=spec.source_face,
+        parameters=spec.parameters,
+        mode=spec.mode,
+    )

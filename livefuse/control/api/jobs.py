@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from livefuse.control.api.body import answer, read_json
-from livefuse.control.api.caller import get_caller, sees, sees_urls
+from livefuse.control.api.caller import get_caller, sees
 from livefuse.control.api.context import get_api
-from livefuse.control.api.hiding import hide_statistics, hide_text
+from livefuse.control.api.hiding import create_spec_view, hide_statistics, hide_text
 from livefuse.control.api.problems import NO_STORE
-from livefuse.control.api.views import JobList, JobView, Links, NewJob, Spec, SpecView
+from livefuse.control.api.views import JobList, JobView, NewJob, Spec, create_links
 from livefuse.errors import ConfigError, JobCapacityError, JobError
-from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
     from livefuse.control.api.caller import Caller
     from livefuse.control.managed import ManagedJob
-    from livefuse.spec import JobSpec
     from livefuse.telemetry import Statistics
 
 
@@ -106,32 +104,12 @@ async def _view(request: web.Request, managed: ManagedJob) -> JobView:
 
 
 def _create_view(caller: Caller, managed: ManagedJob, figures: Statistics | None) -> JobView:
-    base = f"/v1/jobs/{managed.job_id}"
     return JobView(
         id=managed.job_id,
         state=managed.phase,
         error=hide_text(caller, managed.error),
         error_type=managed.error_type,
-        spec=_create_spec_view(managed.spec, caller) if managed.spec is not None else None,
+        spec=create_spec_view(caller, managed.spec) if managed.spec is not None else None,
         statistics=hide_statistics(caller, figures),
-        links=Links(
-            flv=f"{base}/live.flv",
-            ts=f"{base}/live.ts",
-            snapshot=f"{base}/snapshot.jpg",
-            whip=f"{base}/whip",
-            whep=f"{base}/whep",
-            events=f"{base}/events",
-        ),
-    )
-
-
-def _create_spec_view(spec: JobSpec, caller: Caller) -> SpecView:
-    is_told = sees_urls(caller)
-    return SpecView(
-        source=redact_url(spec.source) if is_told else "",
-        targets=tuple(map(redact_url, spec.targets)) if is_told else (),
-        operations=spec.operations,
-        source_face=spec.source_face,
-        parameters=spec.parameters,
-        mode=spec.mode,
+        links=create_links(managed.job_id),
     )

@@ -81,6 +81,19 @@ class Links(msgspec.Struct, frozen=True, kw_only=True):
     events: str
 
 
+def create_links(job_id: str) -> Links:
+    """Return where the parts of the job of that id are."""
+    base = f"/v1/jobs/{job_id}"
+    return Links(
+        flv=f"{base}/live.flv",
+        ts=f"{base}/live.ts",
+        snapshot=f"{base}/snapshot.jpg",
+        whip=f"{base}/whip",
+        whep=f"{base}/whep",
+        events=f"{base}/events",
+    )
+
+
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """A job. `error` is the sentence it failed with, `error_type` the error's name in errors.py.
 
