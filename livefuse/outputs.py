@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from livefuse.publish.fanout import FanOut
 from livefuse.publish.recording_signer import RecordingSigner
-from livefuse.safety.c2pa_chain import load_c2pa_chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +27,8 @@ def create_outputs(
     clock = telemetry.clock
 
     def load_chain() -> tuple[str, str]:
+        from livefuse.safety.c2pa_chain import load_c2pa_chain  # noqa: PLC0415 - 0.1 s to load X.509
+
         chain = load_c2pa_chain(config.safety, clock.epoch_s())
         return chain.chain, chain.key
 
