@@ -29,7 +29,7 @@ class Address(NamedTuple):
         return f"{self.scheme}://{host}:{self.port}{self.base}"
 
 
-def parse_address(url: str) -> Address:
+def parse_daemon_url(url: str) -> Address:
     """Return the address that `url` names: http, https, http+unix with the path quoted as host.
 
     An absolute path is that of a unix socket.

@@ -90,12 +90,12 @@ def add_commands(app: App) -> None:
 
 def top(*, url: Url = "", every: Every = 1.0, once: Once = False) -> None:
     """Show all jobs, how each is, and what costs most."""
-    from livefuse.control.address import parse_address  # noqa: PLC0415 - only here
+    from livefuse.control.address import parse_daemon_url  # noqa: PLC0415 - only here
     from livefuse.control.http_client import HttpClient  # noqa: PLC0415 - only here
 
     if every < _LEAST_EVERY_S:
         raise ConfigError(f"--every {every:g} is too often", hint=f"say {_LEAST_EVERY_S} or more")
-    address = parse_address(url or os.environ.get("LIVEFUSE_URL", "") or DEFAULT_URL)
+    address = parse_daemon_url(url or os.environ.get("LIVEFUSE_URL", "") or DEFAULT_URL)
     key = address.key or os.environ.get("LIVEFUSE_KEY", "")
     client = HttpClient(address, max_idle=1)
     try:

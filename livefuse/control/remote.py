@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from livefuse.control.address import parse_address
+from livefuse.control.address import parse_daemon_url
 from livefuse.control.api.views import JobList, JobView
 from livefuse.control.http_client import HttpClient, Query
 from livefuse.control.remote_errors import create_error, create_job_error
@@ -57,7 +57,7 @@ def connect_manager(url: str, key: str = "") -> RemoteJobManager:
     Raises:
         ConfigError: `url` is no address.
     """
-    address = parse_address(url)
+    address = parse_daemon_url(url)
     return RemoteJobManager(HttpClient(address), key or address.key)
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from livefuse.clock import ManualClock
 from livefuse.config import load_config
-from livefuse.control.address import parse_address
+from livefuse.control.address import parse_daemon_url
 from livefuse.control.api.views import NewJob, Spec
 from livefuse.control.specs import create_spec, create_spec_by_args, read_job_args
 from livefuse.errors import ConsentError, LivefuseError
@@ -156,7 +156,7 @@ def list_parsers(folder: Path) -> list[Parser]:
         Parser("consent", lambda data: parse_consent(decode(data), 1.8e9), (
             b"Anna Berger, my live streams, 90d", b"A, b, 2031-02-03", "王芳，直播，30d".encode(),
         )),
-        Parser("address", lambda data: parse_address(decode(data)), (
+        Parser("address", lambda data: parse_daemon_url(decode(data)), (
             b"http://127.0.0.1:8090/?key=abc", b"http+unix://%2Frun%2Fa/", b"https://[::1]:1/base",
         )),
         Parser("SEI record", _read_unit, _make_units()),

@@ -58,12 +58,12 @@ class Perimeter:
 
         Empty on a unix socket.
         """
-        peer = parse_address(_read_peer(request))
+        peer = parse_ip(_read_peer(request))
         if peer is None or not self._proxies.allows(peer):
             return "" if peer is None else str(unwrap(peer))
         named = ",".join(request.headers.getall("X-Forwarded-For", ())).split(",")
         for text in reversed(named):
-            address = parse_address(text)
+            address = parse_ip(text)
             if address is None:
                 break  # whatever stands before that is anybody's invention
             if not self._proxies.allows(address):
@@ -72,7 +72,7 @@ class Perimeter:
 
     def is_shared_address(self, address: str) -> bool:
         """Say whether many come from `address`: this machine, a proxy, a unix socket."""
-        found = parse_address(address)
+        found = parse_ip(address)
         return found is None or unwrap(found).is_loopback or self._proxies.allows(found)
 
     def is_own_origin(self, origin: str, host: str) -> bool:
@@ -82,7 +82,7 @@ class Perimeter:
 
     def check_transport(self, request: web.Request) -> web.Response | None:
         """Refuse what came unencrypted, to us or to a trusted proxy, where that is not allowed."""
-        peer = parse_address(_read_peer(request))
+        peer = parse_ip(_read_peer(request))
         if self._allows_insecure or peer is None:
             return None
         if not self._proxies.allows(peer):
@@ -113,7 +113,7 @@ class Perimeter:
         return _slow_down(self._wrong.take(group, time.monotonic()), "too many wrong keys")
 
 
-def parse_address(text: str) -> IpAddress | None:
+def parse_ip(text: str) -> IpAddress | None:
     """Return the address in `text`, with or without a port, None when there is none."""
     text = text.strip().strip('"')
     if text.startswith("["):
@@ -141,7 +141,7 @@ def _read_peer(request: web.Request) -> str:
 
 def _group(address: str) -> str:
     """Return what stands for all addresses of one customer."""
-    found = parse_address(address)
+    found = parse_ip(address)
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, _SITE_BITS), strict=False))
     return address

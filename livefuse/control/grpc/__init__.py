@@ -17,7 +17,7 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from livefuse.control.address import parse_address
+from livefuse.control.address import parse_daemon_url
 from livefuse.control.console import complain, say
 from livefuse.errors import ConfigError
 
@@ -45,7 +45,7 @@ def start_grpc(config: Config, upstream: str) -> GrpcServer:
             f"gRPC needs packages that are not installed ({error.name or error})",
             hint="run  pip install 'livefuse[grpc]'  or set grpc.enabled to false",
         ) from None
-    made: GrpcServer = server.GrpcServer(config, parse_address(upstream))
+    made: GrpcServer = server.GrpcServer(config, parse_daemon_url(upstream))
     return made
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from livefuse.control.address import parse_address
+from livefuse.control.address import parse_daemon_url
 from livefuse.control.http_client import MAX_ANSWER_BYTES, Exchange, HttpClient, Query
 from livefuse.errors import ConfigError, DaemonError, DaemonTimeoutError
 from tests.certificates import make_certificate
@@ -106,7 +106,7 @@ def place():
 
 @contextlib.contextmanager
 def asking(url, **options):
-    client = HttpClient(parse_address(url), **options)
+    client = HttpClient(parse_daemon_url(url), **options)
     try:
         yield client
     finally:
@@ -252,7 +252,7 @@ def test_tls_trusts_the_very_certificate_and_no_other(tmp_path):
                 client.ask(HELLO, 5)
     for path, words in ((tmp_path / "none", "No such file"), (own[1], "no certificate")):
         with pytest.raises(ConfigError, match=words):
-            HttpClient(parse_address(url), certificate=path)
+            HttpClient(parse_daemon_url(url), certificate=path)
 
 
 def test_a_certificate_that_is_renewed_is_read_again(tmp_path):
@@ -276,7 +276,7 @@ def test_a_certificate_that_is_renewed_is_read_again(tmp_path):
     ],
 )
 def test_addresses_are_read_and_shown_without_their_key(url, shown, key):
-    address = parse_address(url)
+    address = parse_daemon_url(url)
     assert str(address) == shown
     assert address.key == key
 
@@ -287,7 +287,7 @@ def test_addresses_are_read_and_shown_without_their_key(url, shown, key):
 def test_what_is_no_address_is_refused_without_its_key(url):
     """C76."""
     with pytest.raises(ConfigError) as caught:
-        parse_address(url)
+        parse_daemon_url(url)
     assert "secret" not in str(caught.value)
 
 

@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 from livefuse.config import HttpConfig, LimitsConfig
 from livefuse.control.api.binding import prepare_binding
 from livefuse.control.api.buckets import Buckets
-from livefuse.control.api.perimeter import Perimeter, parse_address, read_host
+from livefuse.control.api.perimeter import Perimeter, parse_ip, read_host
 from livefuse.errors import ConfigError
 
 
@@ -122,12 +122,12 @@ def test_the_public_name_is_ours_and_its_pages_too():
 
 @pytest.mark.parametrize("text", ["", "x", "1.2.3", "1.2.3.4.5:80", "[1.2", "::g", "unknown"])
 def test_what_is_no_address_is_none(text):
-    assert parse_address(text) is None
+    assert parse_ip(text) is None
 
 
 @given(st.text(max_size=40))
 def test_any_text_is_read_without_a_fault(text):
-    assert parse_address(text) is None or text.strip()
+    assert parse_ip(text) is None or text.strip()
     assert read_host(text) == read_host(text).lower()
 
 
