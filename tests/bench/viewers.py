@@ -1,4 +1,4 @@
-"""page_cost: what people who look on cost a job (C06). viewers_memory: three players (C27)."""
+"""page_cost: what people who look on cost a job (C06). viewers_memory: three viewers (C27)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -119,27 +120,38 @@ def measure_page_cost(_folder: Path) -> dict[str, Result]:
 
 @bench("viewers_memory")
 def measure_viewers_memory(_folder: Path) -> dict[str, Result]:
-    """How much memory a 1080p job with three players has after ten minutes, against the first."""
+    """How much memory a 1080p job with three WebRTC viewers has after ten minutes (C27)."""
     sizes: list[float] = []
-    with _serving("--from", "test:?size=1920x1080&fps=30", "--operations", "none") as (job, url):
-        players = [_start_player(url) for _ in range(3)]
-        try:
-            time.sleep(30)
-            for _ in range(_MINUTES * 6):
-                sizes.append(job.memory_info().rss)
-                time.sleep(10)
-        finally:
-            for player in players:
-                player.terminate()
-                player.wait(5)
+    with (
+        _serving("--from", "test:?size=1920x1080&fps=30", "--operations", "none") as (job, url),
+        _viewing(url.replace("live.flv", "whep"), 3) as viewers,
+    ):
+        time.sleep(30)
+        for _ in range(_MINUTES * 6):
+            sizes.append(job.memory_info().rss)
+            time.sleep(10)
+        seen, _ = viewers.communicate(timeout=30)
     first, last = median(sizes[:6]), median(sizes[-6:])
-    detail = {"first_mb": round(first / 1e6, 1), "last_mb": round(last / 1e6, 1)}
+    detail = {
+        "first_mb": round(first / 1e6, 1),
+        "last_mb": round(last / 1e6, 1),
+        "highest_mb": round(max(sizes) / 1e6, 1),
+        "pictures_each": seen.strip(),
+    }
     return {"viewers_memory": Result(last / first, "ratio", "<= 1.05", detail)}
 
 
-def _start_player(url: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        ["ffmpeg", "-v", "error", "-nostdin", "-i", url, "-c", "copy", "-f", "null", "-"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+@contextlib.contextmanager
+def _viewing(url: str, count: int) -> Iterator[subprocess.Popen[str]]:
+    """Have so many viewers watch by WHEP; they say what they saw when their input ends."""
+    command = [sys.executable, "-m", "tests.bench.whep_viewers", url, str(count)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as viewers:
+        try:
+            assert viewers.stdout is not None
+            if not viewers.stdout.readline():
+                raise RuntimeError("the viewers have ended")
+            yield viewers
+        finally:
+            viewers.kill()
