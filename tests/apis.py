@@ -29,6 +29,8 @@ CALLERS = {
     "key-of-a-streamer": Caller("st1", "streamer", "one"),
     "key-of-another-streamer": Caller("st2", "streamer", "two"),
     "key-of-a-viewer": Caller("vi", "viewer", "eyes"),
+    "key-of-another-viewer": Caller("vi2", "viewer", "more eyes"),
+    "key-of-a-scraper": Caller("sc", "scraper", "prometheus"),
 }
 SMALL = ("ingest.canvas=320x180", "http.port=0")
 

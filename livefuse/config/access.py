@@ -8,6 +8,7 @@ import msgspec
 
 from livefuse.config.values import NonNegative, Positive
 
+Share = Annotated[float, msgspec.Meta(gt=0.0, le=1.0)]
 Rate = Annotated[float, msgspec.Meta(ge=0.0, le=1_000_000.0)]
 
 
@@ -21,6 +22,7 @@ class AccessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     )  # fmt: skip
     target_schemes: tuple[str, ...] = ("rtmp", "rtmps", "file")
     networks: tuple[str, ...] = ("public",)
+    webrtc_networks: tuple[str, ...] = ("public",)
     listen_addresses: tuple[str, ...] = ("127.0.0.1", "::1")
     media_folders: tuple[str, ...] = ()
 
@@ -34,4 +36,5 @@ class LimitsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     connections: Positive = 256
     connections_per_address: NonNegative = 64
     event_streams: Positive = 16
+    key_share: Share = 0.5
     jobs_per_key: NonNegative = 32

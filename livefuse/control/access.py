@@ -2,21 +2,22 @@
 
 A key of the API opens livefuse, not the network and the files behind it (SSRF): what is asked for
 is judged when it is submitted, again when the job starts, and where the dialling is ours also at
-each dial (livefuse/ingest/dial.py), as a name may point elsewhere by then. Of WebRTC nothing is
-judged: an offer names addresses too, which are sent checks of connectivity (RFC 8445) and, if they
-answer those with the offer's own secrets, pictures.
+each dial (livefuse/ingest/dial.py), as a name may point elsewhere by then. What offers of WebRTC
+name (candidates) are addresses too, which are sent checks of connectivity (RFC 8445): those of
+whoever asks are, others only where `webrtc_networks` has them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import difflib
+import ipaddress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from livefuse.addresses import Networks, check_host, resolve_by_system, split_url
+from livefuse.addresses import Networks, check_host, resolve_by_system, split_url, unwrap
 from livefuse.control.places import place_target
 from livefuse.errors import ConfigError, IngestConnectError, PublishConnectError, RefusedError
 from livefuse.ingest import get_file_path, get_kind, get_recording_path
@@ -58,6 +59,7 @@ class Access:
         """
         self._config = config
         self._networks = Networks(config.networks)
+        self._webrtc_networks = Networks(config.webrtc_networks)
         self._resolve = resolve
         self._on_refusal = on_refusal
 
@@ -139,6 +141,24 @@ class Access:
         self.check_target(url)
         with self.telling():
             return place_target(url, config)
+
+    def allows_candidate(self, host: str, asker: str) -> bool:
+        """Say whether `host`, which a peer of WebRTC has named as its own, may be sent checks.
+
+        The address that it asks from (`asker`, empty: not known) may, this machine where it asks
+        from here, and `webrtc_networks`; never a name, nor an address of many.
+        """
+        try:
+            named = unwrap(ipaddress.ip_address(host))
+        except ValueError:
+            return False
+        is_class_e = named.version == 4 and named.is_reserved  # noqa: PLR2004 - of IPv6 ::1 is, too
+        if "%" in host or named.is_multicast or named.is_unspecified or is_class_e:
+            return False
+        own = unwrap(ipaddress.ip_address(asker)) if asker else None
+        if own is not None and (named == own or (named.is_loopback and own.is_loopback)):
+            return True
+        return self._webrtc_networks.allows(named)
 
     def check_spec(self, source: str, targets: Sequence[str]) -> None:
         """Judge again what was submitted, before it starts.

@@ -13,6 +13,7 @@ from livefuse.control.console import complain, say
 from livefuse.errors import ConfigError
 
 if TYPE_CHECKING:
+    from livefuse.config import Config
     from livefuse.control.keys import KeyStore
 
 _LENGTH: Final = re.compile(r"(\d{1,6})([mhdwy])")
@@ -25,7 +26,8 @@ RoleName = Annotated[
     Parameter(
         name="--role",
         metavar="ROLE",
-        help="viewer looks; streamer makes jobs of its own; operator may all.",
+        help="viewer looks; streamer makes jobs of its own; operator may all; scraper reads "
+        "/metrics, for Prometheus.",
     ),
 ]
 Name = Annotated[str, Parameter(metavar="NAME", help="Whose it is, to find it again.")]
@@ -34,6 +36,13 @@ Expires = Annotated[
     Parameter(metavar="LENGTH", help="How long it opens: 30m, 12h, 90d, 2w, 1y; else for ever."),
 ]
 Key = Annotated[str, Parameter(metavar="ID|NAME", help="As `livefuse keys list` shows it.")]
+
+StopJobs = Annotated[
+    bool,
+    Parameter(
+        name="--stop-jobs", negative=(), help="Stop the jobs that it has made, too, once and now."
+    ),
+]
 
 
 def add_commands(app: App) -> None:
@@ -55,7 +64,7 @@ def create(
 ) -> None:
     """Make a key and print it, this once: only its hash is kept."""
     length_s = parse_length_s(expires) if expires else None
-    store, now_epoch_s = _open_store(config, settings)
+    store, now_epoch_s = _open_store(load_config(config, tuple(settings or ())))
     from livefuse.control.keys import parse_role  # noqa: PLC0415 - loads HTTP
 
     end = None if length_s is None else now_epoch_s + length_s
@@ -67,7 +76,7 @@ def create(
 
 def list_keys(*, config: ConfigFile = None, settings: Settings = None) -> None:
     """List the keys: id, role, state, made, last used, until, name."""
-    store, now_epoch_s = _open_store(config, settings)
+    store, now_epoch_s = _open_store(load_config(config, tuple(settings or ())))
     uses = store.list_uses()
     for key in store.list_keys():
         used = uses.get(key.key_id, "")[:16] or "never"
@@ -79,11 +88,33 @@ def list_keys(*, config: ConfigFile = None, settings: Settings = None) -> None:
         )
 
 
-def revoke(key: Key, /, *, config: ConfigFile = None, settings: Settings = None) -> None:
-    """Let nobody in by a key any more; what runs of it goes on."""
-    store, _ = _open_store(config, settings)
-    gone = store.revoke(key, who=_WHO)
+def revoke(
+    key: Key,
+    /,
+    *,
+    stop_jobs: StopJobs = False,
+    config: ConfigFile = None,
+    settings: Settings = None,
+) -> None:
+    """Let nobody in by a key any more.
+
+    What is watched and sent with it ends within seconds. The jobs that it has made go on, but for
+    what it sends to them, unless --stop-jobs is said, now or later.
+    """
+    tree = load_config(config, tuple(settings or ()))
+    store, _ = _open_store(tree)
+    from livefuse.control.daemon.owned import list_owned  # noqa: PLC0415 - only here
+
+    gone = store.revoke(key, who=_WHO, stops_jobs=stop_jobs)
     say(f"revoked {gone.key_id}, {gone.role} {gone.name}")
+    jobs = list_owned(tree, gone.key_id)
+    if gone.stops_jobs:
+        say(f"its jobs stop: {', '.join(jobs)}" if jobs else "its jobs stop")
+    elif jobs is None:
+        complain("its jobs cannot be looked up: GET /v1/jobs tells which there are")
+    elif jobs:
+        say(f"its jobs go on: {', '.join(jobs)}")
+        say(f"to stop them:  livefuse keys revoke {gone.key_id} --stop-jobs")
 
 
 def parse_length_s(text: str) -> float:
@@ -99,8 +130,7 @@ def parse_length_s(text: str) -> float:
     return float(length_s)
 
 
-def _open_store(config: ConfigFile, settings: Settings) -> tuple[KeyStore, float]:
-    tree = load_config(config, tuple(settings or ()))
+def _open_store(tree: Config) -> tuple[KeyStore, float]:
     from livefuse.clock import SystemClock  # noqa: PLC0415 - not for every command
     from livefuse.control.keys import KeyStore  # noqa: PLC0415 - loads HTTP
     from livefuse.safety.audit import AuditLog  # noqa: PLC0415 - loads cryptography

@@ -3,7 +3,7 @@
 They lie in a small file below the safety folder, which is replaced as a whole, one writer at a
 time; whoever reads looks at each call whether it is another one, so that a revoked key is refused
 from the next request on. When a key was used is written beside it, seldom: the file that says who
-may come in is never touched for that.
+may come in is never touched for that (key_uses.py).
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from livefuse.control.api.caller import ROLES, Caller, Role
-from livefuse.errors import ConfigError, JobCapacityError, JobNotFoundError, LivefuseError
+from livefuse.control.key_uses import KeyUses, write_time
+from livefuse.errors import ConfigError, JobCapacityError, JobNotFoundError
 from livefuse.safety.audit import AuditLog
 from livefuse.safety.folder import lock_folder, read_private, sign_file, write_private
 from livefuse.telemetry import get_logger
@@ -31,11 +32,10 @@ FOLDER: Final = "api-keys"
 PREFIX: Final = "lfk_"
 """What every key begins with, so that people and scanners know one that lies about."""
 MAX_KEYS: Final = 256
-_KEYS, _USED = "keys.json", "used.json"
+_KEYS: Final = "keys.json"
 _SECRET_BYTES: Final = 32
 _ID_BYTES: Final = 4
 _MAX_NAME: Final = 64
-_USED_EVERY_S: Final = 600.0
 _TELL_EVERY_S: Final = 60.0
 _FIRST: Final = "first"
 _TAKEN_NAMES: Final = frozenset({"livefuse", "cli", "python", "anybody", "local"})
@@ -53,6 +53,8 @@ class ApiKey(
     created: str
     expires: str = ""
     revoked: str = ""
+    stops_jobs: bool = False
+    """Whether the jobs that it has made were to stop when it was revoked."""
 
     def opens(self, now_epoch_s: float) -> bool:
         """Say whether it lets anybody in."""
@@ -82,7 +84,7 @@ class KeyStore:
         self._signature: tuple[int, int, int] | None = None
         self._keys: tuple[ApiKey, ...] = ()
         self._by_digest: dict[str, ApiKey] = {}
-        self._uses = _Uses(self.folder, clock)
+        self._uses = KeyUses(self.folder, clock, MAX_KEYS)
         self._told_s = float("-inf")
 
     def find_caller(self, key: str) -> Caller | None:
@@ -117,6 +119,24 @@ class KeyStore:
                 self._signature = signature
             return self._keys
 
+    def opens(self, key_id: str) -> bool:
+        """Say whether the key of that id lets anybody in; never raises."""
+        try:
+            keys = self.list_keys()
+        except ConfigError as error:
+            self._tell(error)
+            return False
+        now = self._clock.epoch_s()
+        return any(key.key_id == key_id and key.opens(now) for key in keys)
+
+    def list_stopping(self) -> list[str]:
+        """Return the ids of the keys whose jobs are to stop with them; never raises."""
+        try:
+            return [key.key_id for key in self.list_keys() if key.revoked and key.stops_jobs]
+        except ConfigError as error:
+            self._tell(error)
+            return []
+
     def list_uses(self) -> dict[str, str]:
         """Return when each key was used last, to about ten minutes."""
         return self._uses.read()
@@ -150,12 +170,12 @@ class KeyStore:
                 "this is no name for a key",
                 hint=f"{_MAX_NAME} letters at most, and none of {', '.join(sorted(_TAKEN_NAMES))}",
             )
-        expires = "" if expires_epoch_s is None else _write_time(expires_epoch_s)
+        expires = "" if expires_epoch_s is None else write_time(expires_epoch_s)
         with lock_folder(self.folder):
             return self._add(role, name, expires, who)
 
-    def revoke(self, key_id_or_name: str, *, who: str = "") -> ApiKey:
-        """Let nobody in any more by the key of that id or name.
+    def revoke(self, key_id_or_name: str, *, who: str = "", stops_jobs: bool = False) -> ApiKey:
+        """Let nobody in any more by the key of that id or name; `stops_jobs`: its jobs stop, too.
 
         Raises:
             JobNotFoundError: there is no such key.
@@ -165,9 +185,10 @@ class KeyStore:
         with lock_folder(self.folder):
             keys = self.list_keys()
             found = _find(keys, key_id_or_name)
-            if found.revoked:
+            if found.revoked and (found.stops_jobs or not stops_jobs):
                 return found
-            gone = msgspec.structs.replace(found, revoked=_write_time(self._clock.epoch_s()))
+            revoked = found.revoked or write_time(self._clock.epoch_s())
+            gone = msgspec.structs.replace(found, revoked=revoked, stops_jobs=stops_jobs)
             self._log("key.revoked", gone, who)
             self._write(tuple(gone if key is found else key for key in keys))
             return gone
@@ -196,7 +217,7 @@ class KeyStore:
             role=role,
             name=name or key_id,
             digest=hash_key(secret),
-            created=_write_time(now),
+            created=write_time(now),
             expires=expires,
         )
         self._log("key.created", key, who)
@@ -205,46 +226,13 @@ class KeyStore:
 
     def _log(self, event: str, key: ApiKey, who: str) -> None:
         facts = {"key": key.key_id, "name": key.name, "role": key.role, "expires": key.expires}
+        if key.stops_jobs:
+            facts["jobs"] = "stop"
         self._audit.append(event, who=who, facts=facts)
 
     def _write(self, keys: tuple[ApiKey, ...]) -> None:
         data = msgspec.json.format(msgspec.json.encode(_File(keys=keys)))
         write_private(self.folder / _KEYS, data)
-
-
-class _Uses:
-    """When keys were used: told at each call, written at most every ten minutes for a key."""
-
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        self._folder = folder
-        self._clock = clock
-        self._told: dict[str, float] = {}
-
-    def note(self, key_id: str) -> None:
-        """Take a use; from any thread, returns at once."""
-        now = self._clock.epoch_s()
-        if now - self._told.get(key_id, float("-inf")) < _USED_EVERY_S:
-            return
-        self._told[key_id] = now
-        threading.Thread(
-            target=self._write, args=(key_id, now), daemon=True, name="livefuse-keys"
-        ).start()
-
-    def read(self) -> dict[str, str]:
-        """Return the last use of each key, as far as is known."""
-        try:
-            return msgspec.json.decode((self._folder / _USED).read_bytes(), type=dict[str, str])
-        except (OSError, msgspec.MsgspecError):
-            return {}
-
-    def _write(self, key_id: str, now_epoch_s: float) -> None:
-        try:
-            with lock_folder(self._folder):
-                uses = self.read() | {key_id: _write_time(now_epoch_s)}
-                newest = sorted(uses.items(), key=lambda use: use[1])[-MAX_KEYS:]
-                write_private(self._folder / _USED, msgspec.json.encode(dict(newest)))
-        except LivefuseError as error:
-            get_logger("keys").warning("when a key was used is not written", cause=str(error))
 
 
 def hash_key(key: str) -> str:
@@ -286,7 +274,3 @@ def _read(path: Path) -> tuple[ApiKey, ...]:
         return ()  # gone since it was looked at
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise ConfigError(f"the key file {path} is damaged", hint="restore a backup") from None
-
-
-def _write_time(epoch_s: float) -> str:
-    return datetime.fromtimestamp(epoch_s, UTC).isoformat("T", "seconds")

@@ -15,6 +15,7 @@ from livefuse.ingest.connection import Connection
 from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.whip_feed import WhipFeed
 from livefuse.rtc.answers import raise_start_bitrate
+from livefuse.rtc.guest import ANYBODY
 from livefuse.rtc.sdp import check_publisher, read_offer
 from livefuse.telemetry import get_logger
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from livefuse.ingest.base import IngestSink, InputState, MediaInfo
     from livefuse.ingest.stage import Stage, StageMaker
     from livefuse.packet import Packet
+    from livefuse.rtc.guest import Guest
     from livefuse.rtc.jitter import Unit
     from livefuse.rtc.peer import Ending, Part, Transceiver
     from livefuse.rtc.sdp import Offer
@@ -65,7 +67,7 @@ class WhipIngest:
         self._is_opening = False
         self._log = get_logger("ingest")
 
-    def answer(self, offer_sdp: str) -> Session:
+    def answer(self, offer_sdp: str, guest: Guest = ANYBODY) -> Session:
         """Let a publisher in; from any thread, it takes some 20 ms.
 
         Raises:
@@ -75,13 +77,13 @@ class WhipIngest:
         """
         from livefuse.rtc.loop import get_loop  # noqa: PLC0415 - aiortc comes with the first offer
 
-        offer = read_offer(offer_sdp)
+        offer = read_offer(offer_sdp).leave_out(guest.allows)
         check_publisher(offer)
         before = self._reserve()
         try:
             if before is not None:
                 before.close()
-            session = get_loop().call(self._open_publisher(offer))
+            session = get_loop().call(self._open_publisher(offer, guest))
         finally:
             with self._condition:
                 self._is_opening = False
@@ -99,6 +101,17 @@ class WhipIngest:
         if session is None or session.id != session_id or session.state == "closed":
             raise JobNotFoundError("there is no such publisher, or it has left")
         return session
+
+    def list_guests(self) -> set[str]:
+        """Return the key of who publishes, none when nobody does."""
+        session = self._session
+        return set() if session is None or session.state == "closed" else {session.key_id}
+
+    def hang_up(self, key_id: str) -> None:
+        """Send who publishes with that key away; from any thread, returns at once."""
+        session = self._session
+        if session is not None and session.key_id == key_id:
+            session.close_soon()
 
     def run(self, sink: IngestSink) -> None:
         """Fill `sink` from one publisher after the other until stopped."""
@@ -179,7 +192,7 @@ class WhipIngest:
 
     # On the peers' loop.
 
-    async def _open_publisher(self, offer: Offer) -> Session:
+    async def _open_publisher(self, offer: Offer, guest: Guest) -> Session:
         from livefuse.rtc.loop import get_loop  # noqa: PLC0415 - as above
         from livefuse.rtc.peer import Peer  # noqa: PLC0415 - as above
         from livefuse.rtc.session import Session  # noqa: PLC0415 - as above
@@ -195,7 +208,7 @@ class WhipIngest:
         peer = Peer(self._webrtc, get_loop(), end)
         answer = await peer.answer(offer, self._make_parts(feed))
         answer = raise_start_bitrate(answer, self._webrtc.start_kbps, self._webrtc.max_kbps)
-        session = Session(answer, peer, get_loop())
+        session = Session(answer, peer, get_loop(), guest.key_id)
         with self._condition:
             self._session, self._feed = session, feed
             self._condition.notify_all()

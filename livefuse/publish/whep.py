@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Final
 import av
 
 from livefuse.clock import NS_PER_S
-from livefuse.errors import JobCapacityError, JobError, JobNotFoundError
+from livefuse.errors import JobError, JobNotFoundError
 from livefuse.frame import TIME_BASE_HZ
 from livefuse.publish.base import OutputStatus
 from livefuse.publish.h264 import SPS, get_nal_type, split_nals
 from livefuse.publish.opus import RATE_HZ, OpusTranscoder
 from livefuse.publish.sei import is_record
+from livefuse.publish.whep_viewer import Viewer, check_room
+from livefuse.rtc.guest import ANYBODY
 from livefuse.rtc.payload import Payloads, packetize_h264
 from livefuse.rtc.sdp import check_viewer, read_offer
 from livefuse.telemetry import get_logger
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import WebRtcConfig
     from livefuse.packet import Packet, StreamsInfo
+    from livefuse.rtc.guest import Guest
     from livefuse.rtc.peer import Ending, Part, Transceiver
     from livefuse.rtc.sdp import Offer
-    from livefuse.rtc.sending import OutgoingTrack
     from livefuse.rtc.session import Session
 
 _NTP_EPOCH_S: Final = 2_208_988_800
@@ -62,8 +64,9 @@ class WhepOutput:
         self._request_keyframe = request_keyframe
         self._has_records = has_records
         self._lock = threading.Lock()
-        self._viewers: tuple[_Viewer, ...] = ()
-        self._opening = 0
+        self._viewers: tuple[Viewer, ...] = ()
+        self._opening: list[str] = []
+        """The keys of those who are being let in."""
         self._is_closed = False
         self._streams: StreamsInfo | None = None
         self._opus: OpusTranscoder | None = None
@@ -74,25 +77,26 @@ class WhepOutput:
         self._anchor: tuple[int, float] | None = None
         self._log = get_logger("publish")
 
-    def answer(self, offer_sdp: str) -> Session:
+    def answer(self, offer_sdp: str, guest: Guest = ANYBODY) -> Session:
         """Let a viewer in; from any thread, it takes some 20 ms.
 
         Raises:
             ConfigError: the offer is no SDP (422).
             NotAcceptableError: there is no codec in common (406).
-            JobCapacityError: `webrtc.max_viewers` are watching (503).
+            JobCapacityError: `webrtc.max_viewers` are watching, or as many as the guest's key may
+                have (503).
             JobError: the job is over (409).
         """
         from livefuse.rtc.loop import get_loop  # noqa: PLC0415 - only where somebody watches
 
-        offer = read_offer(offer_sdp)
+        offer = read_offer(offer_sdp).leave_out(guest.allows)
         check_viewer(offer)
-        self._reserve()
+        self._reserve(guest)
         try:
-            return get_loop().call(self._open_viewer(offer))
+            return get_loop().call(self._open_viewer(offer, guest))
         finally:
             with self._lock:
-                self._opening -= 1
+                self._opening.remove(guest.key_id)
 
     def get_session(self, session_id: str) -> Session:
         """Return the session of that id.
@@ -104,6 +108,16 @@ class WhepOutput:
             if viewer.session is not None and viewer.session.id == session_id:
                 return viewer.session
         raise JobNotFoundError("there is no such viewer, or it has left", hint="send a new offer")
+
+    def list_guests(self) -> set[str]:
+        """Return the keys of those who watch."""
+        return {viewer.key_id for viewer in self._viewers}
+
+    def hang_up(self, key_id: str) -> None:
+        """Send away who watches with that key; from any thread, returns at once."""
+        for viewer in self._viewers:
+            if viewer.key_id == key_id:
+                viewer.hang_up()
 
     def open(self, streams: StreamsInfo) -> None:
         """Take the description."""
@@ -141,8 +155,7 @@ class WhepOutput:
         with self._lock:
             self._is_closed = True
         for viewer in self._viewers:
-            if viewer.session is not None:
-                viewer.session.close_soon()
+            viewer.hang_up()
 
     def status(self) -> OutputStatus:
         """Return a snapshot; `error` tells why the last viewer that failed did."""
@@ -158,19 +171,15 @@ class WhepOutput:
             error=self._error,
         )
 
-    def _reserve(self) -> None:
+    def _reserve(self, guest: Guest) -> None:
         with self._lock:
             if self._is_closed:
                 raise JobError("the job is over: nobody can watch it any more")
-            limit = self._config.max_viewers
-            if len(self._viewers) + self._opening >= limit:
-                raise JobCapacityError(
-                    f"{limit} viewers are watching already, no more are let in",
-                    hint="raise webrtc.max_viewers, or watch live.flv",
-                )
-            self._opening += 1
+            keys = [*self._opening, *(viewer.key_id for viewer in self._viewers)]
+            check_room(keys, guest, self._config.max_viewers)
+            self._opening.append(guest.key_id)
 
-    def _send_sound(self, viewers: tuple[_Viewer, ...], packet: Packet) -> None:
+    def _send_sound(self, viewers: tuple[Viewer, ...], packet: Packet) -> None:
         """Send sound that goes on behind what was sent: AAC and the source's own take turns."""
         if packet.pts <= self._sound_pts:
             return
@@ -193,7 +202,7 @@ class WhepOutput:
             return []
 
     def _pass_on(
-        self, viewers: tuple[_Viewer, ...], kind: str, unit: Payloads, *, is_keyframe: bool
+        self, viewers: tuple[Viewer, ...], kind: str, unit: Payloads, *, is_keyframe: bool
     ) -> None:
         from livefuse.rtc.loop import get_loop  # noqa: PLC0415 - loaded by the first viewer
 
@@ -207,20 +216,20 @@ class WhepOutput:
 
     # On the peers' loop.
 
-    async def _open_viewer(self, offer: Offer) -> Session:
+    async def _open_viewer(self, offer: Offer, guest: Guest) -> Session:
         from livefuse.rtc.loop import get_loop  # noqa: PLC0415 - as above
         from livefuse.rtc.peer import Peer  # noqa: PLC0415 - as above
         from livefuse.rtc.session import Session  # noqa: PLC0415 - as above
 
-        viewer = _Viewer()
+        viewer = Viewer(guest.key_id)
         peer = Peer(self._config, get_loop(), lambda ending: self._drop_viewer(viewer, ending))
         answer = await peer.answer(offer, self._make_parts(viewer, offer))
-        viewer.session = Session(answer, peer, get_loop())
+        viewer.session = Session(answer, peer, get_loop(), guest.key_id)
         with self._lock:
             self._viewers += (viewer,)
         return viewer.session
 
-    def _make_parts(self, viewer: _Viewer, offer: Offer) -> dict[str, Part]:
+    def _make_parts(self, viewer: Viewer, offer: Offer) -> dict[str, Part]:
         from livefuse.rtc import patches  # noqa: PLC0415 - as above
         from livefuse.rtc.peer import Part, list_codecs  # noqa: PLC0415 - as above
         from livefuse.rtc.sending import OutgoingTrack  # noqa: PLC0415 - as above
@@ -245,7 +254,7 @@ class WhepOutput:
             "audio": Part(list_codecs("audio"), audio, prepare),
         }
 
-    def _drop_viewer(self, viewer: _Viewer, ending: Ending) -> None:
+    def _drop_viewer(self, viewer: Viewer, ending: Ending) -> None:
         with self._lock:
             if viewer in self._viewers:
                 self._dropped_before += viewer.dropped
@@ -268,19 +277,6 @@ class WhepOutput:
         since_ns = (pts - first_pts) * NS_PER_S // TIME_BASE_HZ
         at_ns = round((first_s + _NTP_EPOCH_S) * NS_PER_S) + since_ns
         return (at_ns << 32) // NS_PER_S
-
-
-class _Viewer:
-    """One viewer: its session, and what it gets of each kind."""
-
-    def __init__(self) -> None:
-        self.session: Session | None = None
-        self.tracks: dict[str, OutgoingTrack] = {}
-
-    @property
-    def dropped(self) -> int:
-        """How many packets it missed because it, or the way to it, was slow."""
-        return sum(track.dropped for track in self.tracks.values())
 
 
 def _do_nothing() -> None:

@@ -4,7 +4,8 @@ The path of a packet through the files; ingest/whip.py and publish/whep.py stand
 
     sdp.py              offers as texts: what is asked; answers.py: what we change in answers;
                         fragment.py: bodies of PATCH
-    session.py          what HTTP holds of a peer: an id, an answer, patch, close; from any thread
+    session.py          what HTTP holds of a peer: an id, an answer, patch, close; from any thread;
+                        guest.py: whose it is
     peer.py             one connection: offer -> answer, candidates, its end; restart.py: another
                         path for it while it goes on
     loop.py             the one event loop on which all peers of this process live

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from livefuse.errors import ConfigError
 from livefuse.rtc.sdp import (
@@ -11,8 +11,12 @@ from livefuse.rtc.sdp import (
     MAX_CANDIDATES,
     Candidate,
     check_candidate,
+    pick_candidates,
     split_lines,
 )
+
+if TYPE_CHECKING:
+    from livefuse.rtc.guest import AllowsHost
 
 
 class Fragment(NamedTuple):
@@ -21,6 +25,10 @@ class Fragment(NamedTuple):
     username: str
     password: str
     candidates: tuple[Candidate, ...]
+
+    def leave_out(self, allows: AllowsHost | None) -> Fragment:
+        """Return the fragment without the candidates that are not to be checked."""
+        return self._replace(candidates=pick_candidates(self.candidates, allows))
 
 
 def read_fragment(text: str) -> Fragment:

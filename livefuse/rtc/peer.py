@@ -1,7 +1,7 @@
 """One WebRTC connection: offer -> answer at once, candidates as they come, and its end.
 
 Everything here runs on the peers' loop. The other end's candidates are added after the answer is
-made, so that no name is looked up before it; names in .local are left out, since whoever hides its
+made. Names among them, in .local or elsewhere, are left out and never looked up: whoever hides its
 address behind one is found by its own checks (peer-reflexive candidates, RFC 8445 section 7.3.1.3).
 """
 
@@ -203,7 +203,7 @@ class Peer:
         first = next(iter(transports.values()), None)
         for candidate in candidates:
             transport = transports.get(candidate.mid, first)
-            if transport is None or candidate.host.lower().endswith(".local"):
+            if transport is None or not candidate.is_address:
                 continue
             with contextlib.suppress(ValueError):  # an address that ICE cannot use
                 if self._restarts is not None:

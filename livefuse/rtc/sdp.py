@@ -6,9 +6,15 @@ is left; here it is checked first, so that a person reads a sentence instead of 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import ipaddress
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from livefuse.errors import ConfigError, NotAcceptableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from livefuse.rtc.guest import AllowsHost
 
 MAX_BYTES: Final = 64 << 10
 MAX_CANDIDATES: Final = 32
@@ -56,7 +62,7 @@ class Media(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """An address of the other end: the attribute's value, and the section that it belongs to."""
+    """Where the other end says to be: the attribute's value, and the section that it belongs to."""
 
     mid: str
     value: str
@@ -65,6 +71,15 @@ class Candidate(NamedTuple):
     def host(self) -> str:
         """The address: an IP, or a name ending in .local that stands for one."""
         return self.value.split()[4]
+
+    @property
+    def is_address(self) -> bool:
+        """Whether the host is an IP address: names would have to be looked up."""
+        try:
+            ipaddress.ip_address(self.host)
+        except ValueError:
+            return False
+        return True
 
 
 class Offer(NamedTuple):
@@ -77,6 +92,10 @@ class Offer(NamedTuple):
     def find(self, kind: str) -> Media | None:
         """Return the first section of `kind`."""
         return next((media for media in self.media if media.kind == kind), None)
+
+    def leave_out(self, allows: AllowsHost | None) -> Offer:
+        """Return the offer without the candidates that are not to be checked."""
+        return self._replace(candidates=pick_candidates(self.candidates, allows))
 
 
 def read_offer(text: str) -> Offer:
@@ -99,6 +118,17 @@ def read_offer(text: str) -> Offer:
         candidates += _read_candidates(section, found.mid)
     kept = (line for line in lines if not line.startswith((CANDIDATE, END)))
     return Offer(tuple(media), tuple(candidates[:MAX_CANDIDATES]), "\r\n".join(kept) + "\r\n")
+
+
+def pick_candidates(
+    candidates: Iterable[Candidate], allows: AllowsHost | None
+) -> tuple[Candidate, ...]:
+    """Return those of `candidates` whose host `allows`, all where there is no such rule.
+
+    Nobody is refused for the others: browsers name all that their machine has. Whoever can reach
+    us is found by its own checks (peer-reflexive candidates, RFC 8445 section 7.3.1.3).
+    """
+    return tuple(one for one in candidates if allows is None or allows(one.host))
 
 
 def check_publisher(offer: Offer) -> None:

@@ -14,6 +14,7 @@ from livefuse.errors import JobChangedError, JobNotFoundError
 from livefuse.rtc.fragment import read_fragment
 
 if TYPE_CHECKING:
+    from livefuse.rtc.guest import AllowsHost
     from livefuse.rtc.loop import RtcLoop
     from livefuse.rtc.peer import Peer, PeerState
 
@@ -26,12 +27,14 @@ def _create_tag() -> str:
 class Session:
     """One WHIP or WHEP session.
 
-    `id` is unguessable; `etag` (with its quotes) names the present ICE credentials.
+    `id` is unguessable; `etag` (with its quotes) names the present ICE credentials. `key_id` is the
+    key of the API that it was opened with.
     """
 
     answer_sdp: str
     _peer: Peer
     _loop: RtcLoop
+    key_id: str = ""
     id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     etag: str = field(default_factory=_create_tag)
 
@@ -45,8 +48,10 @@ class Session:
         """For how long nothing has been heard of the other end."""
         return self._peer.silent_s
 
-    def patch(self, body: str, etag: str) -> str:
+    def patch(self, body: str, etag: str, allows: AllowsHost | None = None) -> str:
         """Take the body of a PATCH and If-Match, "" without; return what is answered.
+
+        `allows` judges the candidates in it; who asks now may do so from another address.
 
         Nothing (204) for more candidates; a fragment (200) for new credentials, which restart ICE
         and give the session another `etag`.
@@ -59,7 +64,7 @@ class Session:
         """
         if self._peer.state == "closed":
             raise JobNotFoundError("the session has ended", hint="send a new offer")
-        fragment = read_fragment(body)
+        fragment = read_fragment(body).leave_out(allows)
         if etag.removeprefix("W/").strip('"') not in (self.etag.strip('"'), "*", ""):
             raise JobChangedError(
                 "the ICE session has changed meanwhile", hint="send its present ETag in If-Match"

@@ -60,9 +60,13 @@ class JobBeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Beat(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker says of itself: the first one, that it can be asked."""
+    """What a worker says of itself: the first one, that it can be asked.
+
+    `guests` are the keys that have opened sessions of WebRTC.
+    """
 
     jobs: list[JobBeat] = []
+    guests: list[str] = []
 
 
 class WorkerProcess:

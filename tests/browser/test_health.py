@@ -92,6 +92,6 @@ def test_it_asks_seldom(visit, api, drawn):
     assert 1 <= visitor.page.evaluate("window.heard") <= 17
     assert {re.sub(r".*:\d+", "", url) for url in visitor.asked} <= {"/v1/jobs"}
     assert len(visitor.asked) <= 2
-    assert api.server._api.watchers == 1
+    assert api.server._api.watchers.taken == 1
     visitor.page.goto("about:blank")
-    visitor.wait(lambda: api.server._api.watchers == 0, "the page has left")
+    visitor.wait(lambda: api.server._api.watchers.taken == 0, "the page has left")

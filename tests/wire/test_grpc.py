@@ -251,9 +251,9 @@ def test_who_goes_away_is_not_watched_for(api, client, job, port):
     assert client.fail("WatchJob", job_id=job)[0] is Code.RESOURCE_EXHAUSTED
     for one in watching:
         one.cancel()
-    wait_until(lambda: api.server._api.watchers == 0, 10, "nobody watches")
+    wait_until(lambda: api.server._api.watchers.taken == 0, 10, "nobody watches")
     assert client.fail("WatchJob", job_id=job, timeout=1.0)[0] is Code.DEADLINE_EXCEEDED
-    wait_until(lambda: api.server._api.watchers == 0, 10, "nobody watches")
+    wait_until(lambda: api.server._api.watchers.taken == 0, 10, "nobody watches")
 
 
 def test_health_is_readiness(api, client):
@@ -328,7 +328,7 @@ def test_churn_of_clients_leaves_no_threads(api, port, job):
             thread.start()
         for thread in threads:
             thread.join(30)
-    wait_until(lambda: api.server._api.watchers == 0, 10, "nobody watches")
+    wait_until(lambda: api.server._api.watchers.taken == 0, 10, "nobody watches")
     mine = [t for t in threading.enumerate() if t.name == "livefuse-grpc"]
     assert 0 < len(mine) <= load_config().grpc.max_workers
 

@@ -78,6 +78,37 @@ def test_a_viewer_is_not_told_from_where_to_where(api):
     assert (view["spec"]["source"], view["spec"]["targets"]) == ("", [])
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "rtsp://127.0.0.1:9/app/s3cretpathkey",
+        "listen:rtmp://127.0.0.1:19357/app/s3cretpathkey",
+        "srt://127.0.0.1:9/app/s3cretpathkey?mode=caller",
+    ],
+)
+def test_a_key_in_the_path_of_a_source_is_shown_to_nobody(api, source):
+    """(C76) Not even to who has set it, as that of a target is not."""
+    spec = {"source": source, "operations": []}
+    made = api.ask("POST", "/v1/jobs", {"id": "path", "spec": spec}, key=ONE)
+    assert made.status == 201, made.data
+    views = [api.ask("GET", "/v1/jobs/path", key=key) for key in (ONE, OPERATOR, VIEWER)]
+    for answer in (made, *views):
+        assert b"s3cretpathkey" not in answer.data
+    assert "/app/***" in views[0].value["spec"]["source"]
+    assert api.ask("GET", "/v1/jobs/path", key=TWO).status == 404
+    audit = api.ask("GET", "/v1/audit?limit=20", key=OPERATOR).data
+    assert b"/app/***" in audit
+    assert b"s3cretpathkey" not in audit
+    assert api.ask("DELETE", "/v1/jobs/path", key=ONE).status == 204
+
+
+def test_metrics_are_no_business_of_streamers_and_viewers(api):
+    """They name everybody's jobs."""
+    statuses = {key: api.ask("GET", "/metrics", key=key).status for key in (ONE, VIEWER, OPERATOR)}
+    assert statuses == {ONE: 403, VIEWER: 403, OPERATOR: 200}
+    assert api.ask("GET", "/metrics", key="key-of-a-scraper").status == 200
+
+
 def test_only_an_operator_writes_down_what_came_in(api):
     assert api.ask("POST", "/v1/jobs/one/recording", key=ONE).status == 403
     assert api.ask("POST", "/v1/jobs/one/recording", key=OPERATOR).status == 409

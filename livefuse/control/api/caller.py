@@ -13,17 +13,26 @@ if TYPE_CHECKING:
     FindCaller = Callable[[str], "Caller | None"]
     FindOwner = Callable[[str], str | None]
 
-Role = Literal["viewer", "streamer", "operator"]
+Role = Literal["viewer", "streamer", "operator", "scraper"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
-"""The smallest first; each may all that the ones before it may, of the jobs that it sees."""
+LADDER: Final[tuple[Role, ...]] = ("viewer", "streamer", "operator")
+"""The smallest first; each may all that the ones before it may, of the jobs that it sees.
+
+A scraper stands beside them: it may read the metrics, which tell of everybody's jobs, as an
+operator may, and nothing else, so that Prometheus need not have an operator's key.
+"""
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Whose request this is: `key_id` owns the jobs that it makes."""
+    """Whose request this is: `key_id` owns the jobs that it makes.
+
+    `address` is from where it asks (perimeter.py), empty where that is not known.
+    """
 
     key_id: str
     role: Role
     name: str
+    address: str = ""
 
 
 LOCAL: Final = Caller("local", "operator", "local")
@@ -51,7 +60,9 @@ def get_caller(request: web.Request) -> Caller:
 
 def is_large_enough(caller: Caller, role: Role) -> bool:
     """Say whether the caller's role is `role` or a larger one."""
-    return ROLES.index(caller.role) >= ROLES.index(role)
+    if "scraper" in (caller.role, role):
+        return caller.role in (role, "operator")
+    return LADDER.index(caller.role) >= LADDER.index(role)
 
 
 def may(caller: Caller, route: HasRole, owner: str | None) -> bool:
@@ -69,9 +80,9 @@ def sees(caller: Caller, owner: str, *, is_running: bool) -> bool:
     """Say whether `caller` is told of a job that the key `owner` made."""
     if caller.role == "streamer":
         return owner == caller.key_id
-    return caller.role == "operator" or is_running
+    return caller.role == "operator" or (caller.role == "viewer" and is_running)
 
 
 def sees_urls(caller: Caller) -> bool:
     """Say whether `caller` is told where a job's pictures come from and go to."""
-    return caller.role != "viewer"
+    return caller.role in ("streamer", "operator")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
 from livefuse.config import TracingConfig
 from livefuse.control.api.figures import Figures
+from livefuse.control.api.shares import Places
 from livefuse.control.api.tracing import Tracing
 from livefuse.control.background import call_in_thread
 
@@ -25,21 +26,27 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+_PLAYERS: Final = (
+    "players are watching and no more are let in",
+    "raise http.max_viewers",
+)
+_WATCHERS: Final = ("pages are watching", "close one, or raise limits.event_streams")
+
 
 @dataclass(slots=True)
 class Api:
     """The worker's jobs, and what is shared by all requests. Used on the control loop.
 
-    `players`, `watchers` and `uploads` count those who take a stream, take events or send a
-    picture now.
+    `players` and `watchers` are the places of those who take a stream or events; `uploads` counts
+    those who send a picture now.
     """
 
     manager: JobManager
     config: Config
     metrics: CollectorRegistry
     tracing: Tracing = field(default_factory=lambda: Tracing(TracingConfig(), ""))
-    players: int = 0
-    watchers: int = 0
+    players: Places = field(default_factory=lambda: Places(*_PLAYERS))
+    watchers: Places = field(default_factory=lambda: Places(*_WATCHERS))
     uploads: int = 0
     figures: Figures = field(default_factory=Figures)
 

@@ -13,7 +13,7 @@ from livefuse.control.api.caller import get_caller
 from livefuse.control.api.context import get_api
 from livefuse.control.api.hiding import hide_statistics
 from livefuse.control.api.problems import NO_STORE
-from livefuse.errors import JobCapacityError, JobError
+from livefuse.errors import JobError
 
 if TYPE_CHECKING:
     from livefuse.job import Job
@@ -29,22 +29,16 @@ async def stream_events(request: web.Request) -> web.StreamResponse:
     managed = api.get_managed(request)
     if managed.job is None:
         raise JobError(f"the job {managed.job_id} has not been started", hint="start it first")
-    if api.watchers >= api.config.limits.event_streams:
-        raise JobCapacityError(
-            f"{api.watchers} pages are watching",
-            hint="close one, or raise limits.event_streams",
-        )
-    response = web.StreamResponse(headers={**NO_STORE, "Content-Type": "text/event-stream"})
-    response.force_close()
-    api.watchers += 1
-    try:
-        await response.prepare(request)
-        await _send_until_end(response, managed.job, request)
-    except (ConnectionError, TimeoutError):
-        pass  # whoever watched has gone
-    finally:
-        api.watchers -= 1
-    return response
+    limits = api.config.limits
+    with api.watchers.hold(get_caller(request), limits.event_streams, limits):
+        response = web.StreamResponse(headers={**NO_STORE, "Content-Type": "text/event-stream"})
+        response.force_close()
+        try:
+            await response.prepare(request)
+            await _send_until_end(response, managed.job, request)
+        except (ConnectionError, TimeoutError):
+            pass  # whoever watched has gone
+        return response
 
 
 async def _send_until_end(response: web.StreamResponse, job: Job, request: web.Request) -> None:

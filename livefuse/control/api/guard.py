@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from aiohttp import web
 from structlog.contextvars import bound_contextvars
 
@@ -82,7 +83,7 @@ def create_guard(
         caller = find_caller(given)
         if caller is None:
             return await _refuse_key(request, given, door)
-        request[CALLER] = caller
+        request[CALLER] = caller = _locate(caller, request, door)
         refusal = door.check_key(caller) or _check_role(request, caller, find_owner)
         if refusal is not None:
             return refusal
@@ -95,6 +96,12 @@ def create_guard(
             return await handler(request)
 
     return guard
+
+
+def _locate(caller: Caller, request: web.Request, door: Perimeter) -> Caller:
+    """Return the caller with its address; a daemon has said it to its worker already."""
+    address = caller.address or door.find_client(request)
+    return msgspec.structs.replace(caller, address=address)
 
 
 def _check_page(request: web.Request, door: Perimeter) -> web.Response | None:

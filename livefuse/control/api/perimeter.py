@@ -70,6 +70,11 @@ class Perimeter:
                 return str(unwrap(address))
         return str(unwrap(peer))
 
+    def find_client(self, request: web.Request) -> str:
+        """Return from where somebody asks; empty when a trusted proxy does not say it."""
+        address = parse_ip(self.find_address(request))
+        return "" if address is None or self._proxies.allows(address) else str(address)
+
     def is_shared_address(self, address: str) -> bool:
         """Say whether many come from `address`: this machine, a proxy, a unix socket."""
         found = parse_ip(address)

@@ -226,7 +226,8 @@ ROUTES: Final[tuple[Route, ...]] = (
         fails=(422, 503),
     ),
     Route("GET", "/v1/catalogue", "viewer", catalogue.show_catalogue, views.Catalogue),
-    Route("GET", "/metrics", "viewer", probes.show_metrics, "text/plain", fails=(503,)),
+    # They name the jobs of all.
+    Route("GET", "/metrics", "scraper", probes.show_metrics, "text/plain", fails=(503,)),
     Route("GET", "/healthz", "viewer", probes.show_health, "text/plain"),
     Route("GET", "/readyz", "viewer", probes.show_readiness, "text/plain", fails=(503,)),
 )

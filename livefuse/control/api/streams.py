@@ -8,16 +8,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
+from livefuse.control.api.caller import get_caller
 from livefuse.control.api.context import get_api
 from livefuse.control.api.problems import NO_STORE
-from livefuse.errors import JobCapacityError, JobError, JobNotFoundError
+from livefuse.errors import JobError, JobNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from livefuse.publish.flv import LiveStream
 
 MEDIA_TYPES: Final = {"flv": "video/x-flv", "ts": "video/mp2t"}
 _SEND_BUFFER_BYTES: Final = 256 * 1024  # the kernel's own would hold seconds of a small stream
@@ -26,43 +27,16 @@ _WRITE_TIMEOUT_S: Final = 10.0  # for a piece: a slow player keeps on, a dead on
 _SNAPSHOT_S: Final = 2.0
 
 
-class Viewer(Protocol):
-    """One player's queue."""
-
-    def read(self) -> bytes | None:
-        """Return bytes to send, b"" when nothing waits, None at the end of the stream."""
-        ...
-
-    def close(self) -> None:
-        """Leave."""
-        ...
-
-
-class LiveStream(Protocol):
-    """A stream that players can join at any time."""
-
-    def subscribe(self, wake: Callable[[], None]) -> Viewer:
-        """Join; `wake` is called from another thread when there is something to read."""
-        ...
-
-
 async def stream_live(request: web.Request) -> web.StreamResponse:
     """Feed a player until the stream ends or it goes."""
     api = get_api(request)
     kind = request.match_info["kind"]
-    stream: LiveStream | None = api.get_job(request).live.get(kind)
+    stream = api.get_job(request).live.get(kind)
     if stream is None:
         raise JobNotFoundError("this job serves no such stream", hint="it goes to files only")
-    if api.players >= api.config.http.max_viewers:
-        raise JobCapacityError(
-            f"{api.players} players are watching and no more are let in",
-            hint="raise http.max_viewers",
-        )
-    api.players += 1
-    try:
+    places = api.config.http.max_viewers
+    with api.players.hold(get_caller(request), places, api.config.limits):
         return await _feed(request, stream, MEDIA_TYPES[kind])
-    finally:
-        api.players -= 1
 
 
 async def show_snapshot(request: web.Request) -> web.Response:

@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from aiohttp import web
 
+from livefuse.control.access import Access
 from livefuse.control.api.body import read_bytes, read_text
+from livefuse.control.api.caller import get_caller
 from livefuse.control.api.context import get_api
 from livefuse.control.api.problems import NO_STORE
+from livefuse.control.api.shares import count_share
+from livefuse.rtc.guest import Guest
 
 if TYPE_CHECKING:
+    from livefuse.control.api.context import Api
     from livefuse.ingest.whip import WhipIngest
     from livefuse.publish.whep import WhepOutput
+    from livefuse.rtc.guest import AllowsHost
     from livefuse.rtc.session import Session
 
     Peers = WhipIngest | WhepOutput
@@ -29,8 +35,8 @@ async def offer(request: web.Request) -> web.Response:
     job = api.get_job(request)
     kind = _read_kind(request)
     sdp = read_text(await read_bytes(request, frozenset({SDP}), _MAX_SDP_BYTES))
-    peers = job.get_peers(kind)
-    session = await api.run(kind, lambda: _answer(peers, sdp, request))
+    peers, guest = job.get_peers(kind), _create_guest(api, request)
+    session = await api.run(kind, lambda: _answer(peers, sdp, guest, request))
     return web.Response(
         status=201,
         text=session.answer_sdp,
@@ -56,7 +62,8 @@ async def trickle(request: web.Request) -> web.Response:
     session = _get_session(request)
     fragment = read_text(await read_bytes(request, frozenset({FRAGMENT}), _MAX_SDP_BYTES))
     etag = request.headers.get("If-Match", "")
-    said = await api.run("trickle", lambda: session.patch(fragment, etag))
+    allows = _create_rule(api, request)
+    said = await api.run("trickle", lambda: session.patch(fragment, etag, allows))
     headers = {**NO_STORE, "ETag": session.etag}
     if not said:
         return web.Response(status=204, headers=headers)
@@ -71,8 +78,22 @@ async def hang_up(request: web.Request) -> web.Response:
     return web.Response(status=200, headers=NO_STORE)
 
 
-def _answer(peers: Peers, sdp: str, request: web.Request) -> Session:
-    session = peers.answer(sdp)
+def _create_guest(api: Api, request: web.Request) -> Guest:
+    caller = get_caller(request)
+    most = count_share(api.config.webrtc.max_viewers, caller, api.config.limits)
+    return Guest(caller.key_id, most, _create_rule(api, request))
+
+
+def _create_rule(api: Api, request: web.Request) -> AllowsHost | None:
+    """Return what judges the candidates in this request (access.py)."""
+    access, asker = Access(api.config.access), get_caller(request).address
+    if not access.is_restricted:
+        return None
+    return lambda host: access.allows_candidate(host, asker)
+
+
+def _answer(peers: Peers, sdp: str, guest: Guest, request: web.Request) -> Session:
+    session = peers.answer(sdp, guest)
     if request.transport is None:
         session.close()  # whoever offered has hung up meanwhile and will never hear of it
     return session

@@ -8,7 +8,9 @@
     stint.py       a job in one worker                       resume.py   what it goes on with
     pool.py        workers, some of them in reserve          worker.py   one, as seen from here
     child.py child_session.py  the other end: a worker       checks.py   a look at what could run
+    revocation.py child_guests.py  keys that open no more    owned.py    whose jobs, for commands
     doorkeeper.py  who is let in, who waits                  admission.py  by which rule
+    memory_guard.py  who is too large
     life.py        the phases of a job and which may follow which
     records.py     what is kept of a job                     views.py    and what is shown of it
     store.py       where it is kept, so that it survives the end of everything; book.py: the same

@@ -20,6 +20,7 @@ from livefuse.control.api.forwarded import Forwarded
 from livefuse.control.api.server import ApiServer, create_application
 from livefuse.control.background import call_in_thread
 from livefuse.control.daemon.checks import get_checked_job
+from livefuse.control.daemon.child_guests import add_guests_route, list_guests
 from livefuse.control.daemon.child_settings import add_settings_route
 from livefuse.control.job_audit import JobAudit
 from livefuse.control.jobs import JobManager
@@ -97,6 +98,7 @@ class WorkerServer(ApiServer):
         """Listen."""
         app = create_application(self._api, "localhost", self._find_caller, self._doorway)
         add_settings_route(app, self._api, self._doorway.perimeter)
+        add_guests_route(app, self._api.manager)
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -134,7 +136,10 @@ def _warm_up(worker: Worker) -> None:
 async def _tell(asked: Figures, manager: JobManager, beats: BinaryIO) -> None:
     jobs = manager.list_managed()
     conditions = await asyncio.gather(*(_judge(asked, managed.job) for managed in jobs))
-    beat = Beat(jobs=[_describe(*each) for each in zip(jobs, conditions, strict=True)])
+    beat = Beat(
+        jobs=[_describe(*each) for each in zip(jobs, conditions, strict=True)],
+        guests=list_guests(manager),
+    )
     data = msgspec.json.encode(beat) + b"\n"
     try:
         # A few hundred bytes into a pipe that is read at once.

@@ -28,6 +28,14 @@ _LOOK_S: Final = 0.05
 _STRANGERS_S: Final = 10.0
 
 
+def find_daemon_folder(config: Config) -> Path:
+    """Return where a daemon keeps its jobs; it need not be there."""
+    wanted = config.daemon.folder
+    if wanted:
+        return Path(wanted).expanduser().absolute()
+    return find_safety_folder(config.safety) / "daemon"
+
+
 class DaemonFolder:
     """Held from its making until `close`.
 
@@ -37,12 +45,7 @@ class DaemonFolder:
     """
 
     def __init__(self, config: Config) -> None:
-        wanted = config.daemon.folder
-        self.path = (
-            Path(wanted).expanduser().absolute()
-            if wanted
-            else find_safety_folder(config.safety) / "daemon"
-        )
+        self.path = find_daemon_folder(config)
         make_private_folder(self.path)
         self.workers_lock = self.path / "workers.lock"
         self._place_file = self.path / "sockets"

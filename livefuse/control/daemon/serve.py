@@ -23,6 +23,7 @@ from livefuse.control.daemon.folder import DaemonFolder
 from livefuse.control.daemon.notify import get_watchdog_s, notify
 from livefuse.control.daemon.pool import WorkerPool
 from livefuse.control.daemon.reloader import Reloader
+from livefuse.control.daemon.revocation import Revocations, StoppedKeys
 from livefuse.control.daemon.store import JobStore
 from livefuse.control.daemon.supervisor import Supervisor
 from livefuse.control.grpc.beside import serve_grpc
@@ -97,6 +98,7 @@ class _Serving:
         self._epoch = store.begin_epoch()
         self._book = JobBook(store)
         self._answers = AnswerStore(database, clock)
+        self._stopped = StoppedKeys(database)
         self._log = get_logger("daemon")
 
     async def run(self) -> None:
@@ -132,6 +134,9 @@ class _Serving:
         async with serve_grpc(self._config, server.base_url):
             self._announce(server, key)
             notify("READY=1")
+            if self._config.http.require_key:
+                revocations = Revocations(daemon, self._keys, self._stopped)
+                beside.append(group.create_task(revocations.run()))
             reloader = Reloader(daemon, self._read, server.set_limits, self._hangup)
             beside.append(group.create_task(reloader.run()))
             reason = await stop

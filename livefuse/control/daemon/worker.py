@@ -77,6 +77,8 @@ class WorkerHandle:
         """Something is left of a job that it had: it takes no other one once it is empty."""
         self.is_outdated = False
         """Others have a newer configuration: it takes no other job."""
+        self.guests: list[str] = []
+        """The keys with sessions of WebRTC in it, as it said last."""
         self.questions = 0
         """How many are being asked now."""
         self._loop = asyncio.get_running_loop()
@@ -193,6 +195,7 @@ class WorkerHandle:
     def _take_beat(self, beat: Beat) -> None:
         self.last_beat_s = self._loop.time()
         self.beats = {job.id: job for job in beat.jobs}
+        self.guests = beat.guests
         self.is_ready.set()
         self._on_change(self)
 

@@ -163,3 +163,45 @@ def test_on_this_machine_jobs_may_listen(access):
 def test_a_name_that_is_too_long_is_no_file(access, media):
     with pytest.raises(ConfigError, match="no such file"):
         access.check_source(str(media / ("A" * 300)))
+
+
+@pytest.mark.parametrize(
+    ("host", "asker", "allowed"),
+    [
+        # The one that it asks from, however it is written; this machine for who is on it.
+        ("192.168.1.20", "192.168.1.20", True), ("::ffff:192.168.1.20", "192.168.1.20", True),
+        ("fd00::7", "fd00::7", True), ("127.0.0.1", "127.0.0.1", True), ("::1", "127.0.0.1", True),
+        ("127.0.0.2", "::1", True),
+        # The internet.
+        ("198.41.0.4", "192.168.1.20", True), ("2606:4700::1", "", True),
+        # The network behind us, and this machine.
+        ("192.168.1.21", "192.168.1.20", False), ("10.0.0.1", "127.0.0.1", False),
+        ("127.0.0.1", "192.168.1.20", False), ("127.0.0.1", "", False), ("::1", "8.8.8.8", False),
+        ("169.254.169.254", "8.8.8.8", False), ("::ffff:10.0.0.1", "8.8.8.8", False),
+        ("64:ff9b::a00:1", "8.8.8.8", False), ("fd00::8", "fd00::7", False),
+        # Nobody's, many's, and what has to be looked up.
+        ("0.0.0.0", "0.0.0.0", False), ("255.255.255.255", "8.8.8.8", False),
+        ("224.0.0.1", "224.0.0.1", False), ("ff02::1", "8.8.8.8", False), ("::", "::", False),
+        ("fe80::1%eth0", "fe80::1", False), ("x.local", "8.8.8.8", False),
+        ("cam.example", "8.8.8.8", False), ("2130706433", "127.0.0.1", False), ("", "", False),
+    ],
+)  # fmt: skip
+def test_a_peer_of_webrtc_names_its_own_address_and_none_of_the_network_here(
+    access, host, asker, allowed
+):
+    """Else its candidates had us send packets to whatever is behind us."""
+    assert access.allows_candidate(host, asker) is allowed
+
+
+def test_networks_of_webrtc_are_their_own():
+    """Cameras that jobs may dial are no business of who merely watches."""
+    wide = AccessConfig(restrict="on", networks=("10.0.0.0/8",), webrtc_networks=("10.9.0.0/16",))
+    access = Access(wide, resolve)
+    assert access.allows_candidate("10.9.1.1", "")
+    assert not access.allows_candidate("10.1.1.1", "")
+    assert not access.allows_candidate("198.41.0.4", "")
+    everywhere = Access(AccessConfig(restrict="on", webrtc_networks=("any",)), resolve)
+    assert everywhere.allows_candidate("10.1.1.1", "")
+    assert not everywhere.allows_candidate("224.0.0.1", "")
+    with pytest.raises(ConfigError, match="network"):
+        Access(AccessConfig(webrtc_networks=("nowhere",)))

@@ -246,3 +246,33 @@ def test_roles_and_lengths_are_read():
     for wrong in ("", "0d", "90", "d", "999999y", "-1d", "1.5h"):
         with pytest.raises(ConfigError):
             parse_length_s(wrong)
+
+
+def test_a_key_is_asked_for_by_its_id(store, clock):
+    """As sessions know it that were opened with it."""
+    key, _ = store.create("viewer", "wall", expires_epoch_s=clock.now + 60)
+    assert store.opens(key.key_id)
+    assert not store.opens("nobody")
+    clock.now += 61
+    assert not store.opens(key.key_id)
+    other, _ = store.create("streamer")
+    store.revoke(other.key_id)
+    assert not store.opens(other.key_id)
+    (store.folder / "keys.json").write_text("{")
+    assert not store.opens(other.key_id)
+    assert store.list_stopping() == []
+
+
+def test_jobs_of_a_key_stop_with_it_or_later_or_not(store, audit):
+    """A key that is revoked may be revoked again, to stop what it has made."""
+    first, second, third = (store.create("streamer", name)[0] for name in ("a", "b", "c"))
+    assert not store.revoke("a").stops_jobs
+    assert store.revoke("b", stops_jobs=True).stops_jobs
+    assert store.list_stopping() == [second.key_id]
+    revoked = store.revoke(first.key_id).revoked
+    assert store.revoke(first.key_id, stops_jobs=True).revoked == revoked
+    assert store.revoke(first.key_id).stops_jobs
+    assert store.list_stopping() == [first.key_id, second.key_id]
+    assert store.opens(third.key_id)
+    told = [facts.get("jobs") for event, _, facts in audit.told if event == "key.revoked"]
+    assert told == [None, "stop", "stop"]

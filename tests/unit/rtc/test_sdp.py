@@ -134,6 +134,31 @@ def test_an_address_from_outside_takes_the_place_of_our_own():
     assert "c=IN IP4 192.0.2.17" in answer
 
 
+def test_candidates_that_are_not_allowed_are_left_out_and_nobody_is_refused():
+    line = "a=candidate:{0} 1 udp 1 {1} 9 typ host\r\n"
+    named = "".join(line.format(n, host) for n, host in enumerate(("10.0.0.1", "192.0.2.17")))
+    offer = sdp.read_offer(load(OBS) + named)
+    assert offer.leave_out(None) == offer
+    kept = offer.leave_out(lambda host: host == "192.0.2.17")
+    assert [candidate.host for candidate in kept.candidates] == ["192.0.2.17"]
+    assert kept.text == offer.text
+    fragment = ice.read_fragment("a=mid:0\r\n" + named)
+    assert fragment.leave_out(lambda _: False).candidates == ()
+    assert fragment.leave_out(None) == fragment
+
+
+@pytest.mark.parametrize(
+    ("host", "is_address"),
+    [
+        ("192.0.2.1", True), ("2001:db8::1", True), ("x.local", False), ("X.LOCAL.", False),
+        ("cam.example", False), ("2130706433", False), ("127.1", False), ("0x7f.1", False),
+    ],
+)  # fmt: skip
+def test_names_are_told_from_addresses(host, is_address):
+    """What is no address would be looked up: nothing is."""
+    assert sdp.Candidate("0", f"1 1 udp 1 {host} 9 typ host").is_address is is_address
+
+
 def test_a_fragment_is_read():
     text = (
         "a=ice-ufrag:EsAw\r\na=ice-pwd:P2uYro0UCOQ4zxjKXaWCBui1\r\n"

@@ -2,12 +2,22 @@
 
 import pytest
 
-from livefuse.control.api.caller import LOCAL, ROLES, Caller, is_large_enough, may, sees
+from livefuse.control.api.caller import (
+    LADDER,
+    LOCAL,
+    ROLES,
+    Caller,
+    is_large_enough,
+    may,
+    sees,
+    sees_urls,
+)
 from livefuse.control.api.guard import OPEN_PATHS
 from livefuse.control.api.openapi import create_description
 from livefuse.control.api.routes import ROUTES
 
-OPERATOR, STREAMER, VIEWER = (Caller(f"k-{role}", role, role) for role in reversed(ROLES))
+OPERATOR, STREAMER, VIEWER = (Caller(f"k-{role}", role, role) for role in reversed(LADDER))
+SCRAPER = Caller("k-scraper", "scraper", "prometheus")
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
@@ -17,7 +27,20 @@ def test_an_operator_may_all_a_viewer_only_look_a_streamer_keeps_to_its_own(rout
         assert may(LOCAL, route, owner)
         assert may(VIEWER, route, owner) == (route.role == "viewer")
         is_own = owner in (None, "k-streamer")
-        assert may(STREAMER, route, owner) == (route.role != "operator" and is_own)
+        is_small = route.role in ("viewer", "streamer")
+        assert may(STREAMER, route, owner) == (is_small and is_own)
+
+
+def test_a_scraper_reads_the_metrics_and_nothing_else():
+    """They name everybody's jobs: no business of streamers and viewers."""
+    assert {route.path for route in ROUTES if may(SCRAPER, route, None)} == {"/metrics"}
+    for caller in (VIEWER, STREAMER):
+        assert not is_large_enough(caller, "scraper")
+    assert is_large_enough(OPERATOR, "scraper")
+    for role in LADDER:
+        assert not is_large_enough(SCRAPER, role)
+    assert not sees(SCRAPER, "k-scraper", is_running=True)
+    assert not sees_urls(SCRAPER)
 
 
 def test_nothing_is_changed_by_viewers_but_their_own_sessions():
@@ -27,8 +50,8 @@ def test_nothing_is_changed_by_viewers_but_their_own_sessions():
 
 
 def test_roles_grow():
-    assert [is_large_enough(STREAMER, role) for role in ROLES] == [True, True, False]
-    assert [is_large_enough(VIEWER, role) for role in ROLES] == [True, False, False]
+    assert [is_large_enough(STREAMER, role) for role in LADDER] == [True, True, False]
+    assert [is_large_enough(VIEWER, role) for role in LADDER] == [True, False, False]
 
 
 def test_who_sees_which_jobs():

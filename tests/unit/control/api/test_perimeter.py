@@ -53,6 +53,15 @@ def test_the_last_address_that_a_trusted_proxy_names_is_believed(peer, headers, 
     assert BEHIND.find_address(ask(peer, *headers)) == found
 
 
+def test_where_somebody_asks_from_is_not_guessed():
+    """Behind a proxy that does not say it nobody is taken for this machine."""
+    assert BEHIND.find_client(ask("127.0.0.1", *forward("1.2.3.4"))) == "1.2.3.4"
+    assert BEHIND.find_client(ask("::ffff:192.0.2.1")) == "192.0.2.1"
+    for peer, headers in (("127.0.0.1", []), ("10.1.1.1", forward("nonsense")), ("", [])):
+        assert BEHIND.find_client(ask(peer, *headers)) == ""
+    assert Perimeter().find_client(ask("127.0.0.1", *forward("1.2.3.4"))) == "127.0.0.1"
+
+
 def test_many_may_come_from_this_machine_and_from_proxies():
     for address in ("127.0.0.1", "::1", "10.2.3.4", "", "::ffff:127.0.0.1"):
         assert BEHIND.is_shared_address(address)
