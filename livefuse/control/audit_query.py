@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from livefuse.errors import ConfigError
+from livefuse.safety.audit_anchor import ANCHOR_FILE
 from livefuse.safety.audit_files import AUDIT_FOLDER, CURRENT
 from livefuse.safety.audit_head import HEAD_FILE, knows_head
 from livefuse.safety.folder import find_safety_folder
@@ -46,7 +47,9 @@ def find_audit(config: Config, clock: Clock, folder: str = "") -> tuple[Path, Ke
 
 
 def _is_log(folder: Path) -> bool:
-    return (folder / CURRENT).is_file() or (folder / HEAD_FILE).is_file()
+    """Say whether a log is, or by its anchor was, in `folder`."""
+    is_anchored = folder.name == AUDIT_FOLDER and (folder.parent / ANCHOR_FILE).is_file()
+    return (folder / CURRENT).is_file() or (folder / HEAD_FILE).is_file() or is_anchored
 
 
 def parse_since(text: str, now_epoch_s: float) -> float:

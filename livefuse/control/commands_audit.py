@@ -104,7 +104,8 @@ def _format(value: Any) -> str:  # noqa: ANN401 - any fact
 
 def _tell(report: AuditReport, place: Path) -> None:
     for fault in report.faults:
-        say(f"{fault.file or place} line {fault.line}: {fault.how}: {fault.text}")
+        where = f"{fault.file} line {fault.line}" if fault.line else fault.file or str(place)
+        say(f"{where}: {fault.how}: {fault.text}")
     for note in report.notes:
         say(f"note: {note}")
     if report.head == "unchecked":

@@ -11,5 +11,6 @@ refusals    people who are refused by name      names, confusables       however
 audit       who did what: append-only, a chain of hashes          actor   who acts now
   audit_records   a line        audit_head    how far it goes, sealed
   audit_files     on disc       audit_read    shown          audit_check   is it whole?
+  audit_anchor    how far it went, told outside of its folder
 seal        AES-GCM, for what rests or travels  keys, folder     its keys, the private folder
 """

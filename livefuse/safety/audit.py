@@ -18,6 +18,7 @@ import msgspec
 from livefuse.config import AuditConfig
 from livefuse.errors import AuditError, ConfigError, TokenError
 from livefuse.safety.actor import ITSELF, get_actor
+from livefuse.safety.audit_anchor import compare_end, read_anchor, write_anchor
 from livefuse.safety.audit_files import (
     AUDIT_FOLDER,
     CURRENT,
@@ -69,6 +70,7 @@ class _Place(NamedTuple):
 
     head: Head
     findings: tuple[AuditRecord, ...] = ()
+    has_anchor: bool = False
 
 
 class AuditLog:
@@ -177,7 +179,7 @@ class AuditLog:
             self.is_full = False
 
     def _add(self, drafts: list[AuditRecord], key: AuditKey) -> None:
-        head, findings = self._find_place()
+        head, findings, has_anchor = self._find_place()
         lines = []
         for draft in (*findings, *drafts):
             record = draft.close(head.sequence + 1, head.hash, key)
@@ -187,12 +189,15 @@ class AuditLog:
         old = self._make_way(head.sequence - len(lines), len(data))
         if old:
             head = msgspec.structs.replace(head, first=get_last_sequence(old[-1].name) + 1)
+        if has_anchor:
+            head = msgspec.structs.replace(head, anchored=True)
         before = add_bytes(self.folder / CURRENT, data)
         try:
             write_head(self.folder, head.close(key))
         except OSError:
             cut_file(self.folder / CURRENT, before)
             raise
+        write_anchor(self.folder, head, key)
         self._written.update(draft.event for draft in (*findings, *drafts))
         for path in old:
             with contextlib.suppress(OSError):  # what stays is tried again next time
@@ -220,19 +225,33 @@ class AuditLog:
         if line is None and full:
             line = read_tail(full[-1]).line
         if found.state == "missing" and line is None:
-            return _Place(Head(first=1, sequence=0, hash=NO_HASH), tuple(findings))
-        place, how = self._judge(found, line or b"")
+            place, how = Head(first=1, sequence=0, hash=NO_HASH), ""
+        else:
+            place, how = self._judge(found, line or b"")
         if how:
             event = MENDED if found.state == "retired" else BROKEN
             sealed = found.head.sequence if found.head is not None else 0
             findings.append(self._note(event, how=how, sealed=sealed))
-        return _Place(place, tuple(findings))
+        return self._hold_anchor(place, findings)
+
+    def _hold_anchor(self, place: Head, findings: list[AuditRecord]) -> _Place:
+        """Go on from where the anchor says that the log ended, and tell when that is not here."""
+        found = read_anchor(self.folder, self._keys)
+        anchor, how = found.anchor, compare_end(place, found)
+        if how:
+            sealed = anchor.sequence if anchor is not None else 0
+            findings.append(self._note(BROKEN, how=how, sealed=sealed))
+        if anchor is not None and found.state != "foreign" and anchor.sequence > place.sequence:
+            place = msgspec.structs.replace(place, sequence=anchor.sequence, hash=anchor.hash)
+        return _Place(place, tuple(findings), has_anchor=anchor is not None)
 
     def _judge(self, found: HeadFound, line: bytes) -> tuple[Head, str]:
         """Return where the chain goes on, and what is wrong with its end, if anything is."""
         head, last = found.head, parse_line(line)
         sequence, own = read_loosely(line) or (0, NO_HASH)
-        end = Head(first=head.first if head is not None else 1, sequence=sequence, hash=own)
+        anchored = head.anchored if head is not None else msgspec.UNSET
+        first = head.first if head is not None else 1
+        end = Head(first=first, sequence=sequence, hash=own, anchored=anchored)
         if head is None or found.state == "foreign":
             return end, f"the head is {found.state}"
         if last is not None and (sequence, own) == (head.sequence, head.hash):

@@ -1,8 +1,10 @@
 """Is the audit log whole? Also of a copy, and while it is written.
 
 What is found: a line that was edited, deleted, put elsewhere or added, an end that was cut off, a
-head that is not ours. What cannot be found: that the whole folder was put back to an earlier state;
-whoever fears that keeps the newest number and hash, which `livefuse audit verify` shows, elsewhere.
+head that is not ours; by the anchor outside of its folder also that all of the log is gone or an
+older copy lies in its place. What cannot be found: that the whole safety folder was removed, or put
+back to an earlier state; whoever fears that keeps the newest number and hash, which `livefuse audit
+verify` shows, elsewhere.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from livefuse.safety.audit_files import AUDIT_FOLDER
 from livefuse.safety.audit_head import find_key
 from livefuse.safety.audit_read import open_view
 from livefuse.safety.audit_records import (
@@ -26,10 +29,22 @@ from livefuse.safety.audit_records import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from livefuse.safety.audit_head import HeadFound
+    from livefuse.safety.audit_anchor import Anchor, AnchorFound
+    from livefuse.safety.audit_head import Head, HeadFound
     from livefuse.safety.keys import KeyRing
 
-How = Literal["edited", "deleted", "re-ordered", "added", "cut off", "foreign head", "told"]
+How = Literal[
+    "edited",
+    "deleted",
+    "re-ordered",
+    "added",
+    "cut off",
+    "gone",
+    "older copy",
+    "foreign head",
+    "foreign anchor",
+    "told",
+]
 MAX_FAULTS: Final = 50
 
 
@@ -44,8 +59,9 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found. `sequence` and `hash` are the newest record's; `head` what its seal is worth.
+    """What was found. `sequence` and `hash` are the newest record's.
 
+    `head` and `anchor` say what their seals are worth.
     At most 50 faults are listed; `notes` are no faults: a torn line, a mended one.
     """
 
@@ -56,6 +72,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int
     hash: str
     head: str
+    anchor: str
     faults: list[Fault]
     notes: list[str]
 
@@ -74,7 +91,13 @@ def verify_audit(folder: Path, ring: KeyRing | None) -> AuditReport:
             walk.enter(name)
             for line in view.read_lines(name):
                 walk.check(line)
-        _check_ends(walk, view.head, ring, is_empty=not names)
+        is_empty = not names and view.head.state == "missing"
+        if not is_empty:
+            _check_ends(walk, view.head, ring)
+        is_home = ring is not None and ring.folder / AUDIT_FOLDER == folder
+        _check_anchor(walk, view.head.head, view.anchor, is_home=is_home)
+        if is_empty and not walk.faults:
+            walk.notes.append("nothing has been logged yet")
     return AuditReport(
         is_whole=not walk.faults,
         records=walk.records,
@@ -83,6 +106,7 @@ def verify_audit(folder: Path, ring: KeyRing | None) -> AuditReport:
         sequence=walk.sequence,
         hash=walk.hash,
         head=view.head.state,
+        anchor=view.anchor.state,
         faults=walk.faults,
         notes=walk.notes,
     )
@@ -177,14 +201,11 @@ class _Walk:
             self.notes.append(f"record {record.sequence}: the end of the log was mended ({how})")
 
 
-def _check_ends(walk: _Walk, found: HeadFound, ring: KeyRing | None, *, is_empty: bool) -> None:
+def _check_ends(walk: _Walk, found: HeadFound, ring: KeyRing | None) -> None:
     """Compare both ends with what the head says of them."""
     if walk.torn:
         walk.notes.append("the last line is torn; the next record will tell")
     head, state = found
-    if is_empty and state == "missing":
-        walk.notes.append("nothing has been logged yet")
-        return
     if head is None or state == "foreign":
         what = "is not sealed by a key of this store" if state == "foreign" else f"is {state}"
         walk.add("foreign head", f"the head {what}: anybody may have written all of this")
@@ -211,3 +232,37 @@ def _check_ahead(walk: _Walk, sequence: int, own: str, ring: KeyRing | None) -> 
         if key is None or not record.is_sealed(key):
             walk.add("added", f"record {record.sequence} was not written here", record.sequence)
             return
+
+
+def _check_anchor(walk: _Walk, head: Head | None, found: AnchorFound, *, is_home: bool) -> None:
+    """Compare the end with what is kept of it outside of the folder.
+
+    A log that is not `is_home`, beside its keys, is a copy, and need not have an anchor.
+    """
+    anchor, state = found
+    if anchor is None or state == "foreign":
+        is_wanted = state != "missing" or (head is not None and head.has_anchor)
+        if is_home and is_wanted:
+            text = f"the anchor is {state}: this may be an older copy, or less than all of it"
+            walk.add("foreign anchor", text)
+        return
+    if anchor.sequence > max(walk.sequence, head.sequence if head is not None else 0):
+        _tell_missing(walk, anchor)
+        return
+    for record in walk.ahead:
+        is_told = any(f.sequence == anchor.sequence and f.how == "edited" for f in walk.faults)
+        if record.sequence == anchor.sequence and record.hash != anchor.hash and not is_told:
+            text = f"record {anchor.sequence} is not the one that was logged: this is another log"
+            walk.add("older copy", text, anchor.sequence)
+
+
+def _tell_missing(walk: _Walk, anchor: Anchor) -> None:
+    if walk.sequence:
+        text = (
+            f"records up to {anchor.sequence} were logged: the end was cut off, or an older copy "
+            "was put here"
+        )
+        walk.add("older copy", text)
+    else:
+        text = f"a log of {anchor.sequence} records was here and is not; its newest was"
+        walk.add("gone", f"{text} {anchor.hash}", anchor.sequence)

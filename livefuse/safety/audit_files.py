@@ -5,6 +5,7 @@
                       head.json              how far the log goes (audit_head.py)
                       torn-NNNNNNNNNNNN      what a power cut left of a line behind record N
                       .reserve               room for the last words when the disc is full
+                audit-anchor.json        how far the log went, outside of it (audit_anchor.py)
 """
 
 from __future__ import annotations
@@ -159,6 +160,26 @@ def add_bytes(path: Path, data: bytes) -> int:
     if is_new:
         sync_folder(path.parent)
     return before
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write `path` whole or not at all. The caller holds the log's lock.
+
+    Raises:
+        OSError: it cannot be written; the file is as it was.
+    """
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
 
 
 def cut_file(path: Path, size: int) -> None:

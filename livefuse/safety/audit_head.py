@@ -7,12 +7,12 @@ killed in between) carries a seal of its own.
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from livefuse.errors import TokenError
+from livefuse.safety.audit_files import write_whole
 from livefuse.safety.audit_records import AuditKey
 
 if TYPE_CHECKING:
@@ -21,19 +21,27 @@ if TYPE_CHECKING:
     from livefuse.safety.keys import KeyRing
 
 HEAD_FILE: Final = "head.json"
-_BESIDE: Final = ".head.json.new"
-_MODE: Final = 0o600
 
-HeadState = Literal["good", "missing", "damaged", "foreign", "retired", "unchecked"]
+SealState = Literal["good", "missing", "damaged", "foreign", "retired", "unchecked"]
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`first` is the oldest record that is kept, `sequence` and `hash` are the newest one's."""
+    """`first` is the oldest record that is kept, `sequence` and `hash` are the newest one's.
+
+    `anchored`: there was an anchor (audit_anchor.py) when it was written; left out where there was
+    none, so that heads of before there were anchors keep their seals.
+    """
 
     first: int
     sequence: int
     hash: str
     seal: str = ""
+    anchored: bool | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def has_anchor(self) -> bool:
+        """Whether there has to be an anchor."""
+        return self.anchored is True
 
     def encode(self) -> bytes:
         """Return the bytes of the file."""
@@ -59,7 +67,20 @@ class HeadFound(NamedTuple):
     """
 
     head: Head | None
-    state: HeadState
+    state: SealState
+
+
+class Sealed(Protocol):
+    """What a key of the audit has sealed."""
+
+    @property
+    def seal(self) -> str:
+        """The MAC, the key's id before it."""
+        ...
+
+    def is_sealed(self, key: AuditKey) -> bool:
+        """Say whether the seal is that key's."""
+        ...
 
 
 def read_head(folder: Path, ring: KeyRing | None) -> HeadFound:
@@ -74,14 +95,23 @@ def read_head(folder: Path, ring: KeyRing | None) -> HeadFound:
         return HeadFound(None, "missing")
     except (OSError, ValueError, msgspec.MsgspecError):
         return HeadFound(None, "damaged")
+    return HeadFound(head, judge_seal(head, ring))
+
+
+def judge_seal(thing: Sealed, ring: KeyRing | None) -> SealState:
+    """Return what the seal of `thing` is worth; without `ring` it is not checked.
+
+    Raises:
+        ConfigError: the keys cannot be read.
+    """
     if ring is None:
-        return HeadFound(head, "unchecked")
-    key_id = head.seal.partition(":")[0]
+        return "unchecked"
+    key_id = thing.seal.partition(":")[0]
     key = find_key(ring, key_id)
     if key is not None:
-        return HeadFound(head, "good" if head.is_sealed(key) else "foreign")
+        return "good" if thing.is_sealed(key) else "foreign"
     is_known = any(known.key_id == key_id for known in ring.list_keys())
-    return HeadFound(head, "retired" if is_known else "foreign")
+    return "retired" if is_known else "foreign"
 
 
 def knows_head(folder: Path, ring: KeyRing) -> bool:
@@ -113,14 +143,4 @@ def write_head(folder: Path, head: Head) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    beside = folder / _BESIDE
-    try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(head.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(folder / HEAD_FILE)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
+    write_whole(folder / HEAD_FILE, head.encode())

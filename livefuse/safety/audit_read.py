@@ -6,11 +6,12 @@ import contextlib
 import os
 from datetime import datetime
 from itertools import islice
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from livefuse.errors import AuditError, ConfigError
+from livefuse.safety.audit_anchor import AnchorFound, read_anchor
 from livefuse.safety.audit_files import CURRENT, find_newline, list_full_files, lock_for_reading
 from livefuse.safety.audit_head import HeadFound, read_head
 from livefuse.safety.audit_records import MAX_LINE_BYTES, AuditRecord, parse_line
@@ -26,6 +27,13 @@ BLOCK_BYTES: Final = 65_536
 _LONGEST_BYTES: Final = 4 * MAX_LINE_BYTES
 
 
+class Ends(NamedTuple):
+    """What the head and the anchor say of how far the log goes."""
+
+    head: HeadFound
+    anchor: AnchorFound
+
+
 class AuditView:
     """A log between two records: which files it has, and how far each is to be read.
 
@@ -33,9 +41,9 @@ class AuditView:
     """
 
     def __init__(
-        self, folder: Path, full: list[Path], current: IO[bytes] | None, head: HeadFound
+        self, folder: Path, full: list[Path], current: IO[bytes] | None, ends: Ends
     ) -> None:
-        self.head = head
+        self.head, self.anchor = ends
         self._folder = folder
         self._full = full
         self._current = current
@@ -100,7 +108,7 @@ def open_view(folder: Path, ring: KeyRing | None) -> Iterator[AuditView]:
     with contextlib.ExitStack() as stack:
         try:
             with lock_for_reading(folder):
-                head = read_head(folder, ring)
+                ends = Ends(read_head(folder, ring), read_anchor(folder, ring))
                 full, current = list_full_files(folder), None
                 if (folder / CURRENT).exists():
                     current = stack.enter_context((folder / CURRENT).open("rb"))
@@ -108,7 +116,7 @@ def open_view(folder: Path, ring: KeyRing | None) -> Iterator[AuditView]:
             raise _explain(error, folder) from None
         except ConfigError as error:
             raise AuditError(error.message, hint=error.hint) from None
-        yield AuditView(folder, full, current, head)
+        yield AuditView(folder, full, current, ends)
 
 
 class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):

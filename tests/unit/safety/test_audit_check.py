@@ -91,7 +91,7 @@ def test_a_chain_that_was_written_anew_from_there_on(folder):
     head = msgspec.json.decode((folder / "audit" / "head.json").read_bytes())
     head["hash"] = records[-1].hash
     (folder / "audit" / "head.json").write_bytes(msgspec.json.encode(head))
-    assert list_faults(folder) == [("foreign head", 8, 8)]
+    assert list_faults(folder) == [("foreign head", 8, 8), ("older copy", 8, 8)]
 
 
 def test_a_deletion(folder):
