@@ -24,6 +24,7 @@
         JobNotFoundError        there is no such job, or nothing of that name in it
         JobChangedError         somebody else changed it meanwhile
         JobCapacityError        all places are taken
+        JobMemoryError          its process holds more memory than it may
       StorageError         what has to be kept cannot be written: the disc is full
       DaemonError          the daemon that jobs are sent to (LIVEFUSE_URL) cannot be reached
         DaemonTimeoutError      it did not answer in time
@@ -156,6 +157,12 @@ class JobChangedError(JobError):
 
 class JobCapacityError(JobError):
     """All places are taken."""
+
+    retryable = True
+
+
+class JobMemoryError(JobError):
+    """Its process holds more memory than it may; in another process it may go on."""
 
     retryable = True
 

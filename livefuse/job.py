@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from livefuse.builder import Builder
 from livefuse.crew import Crew, start_stage
-from livefuse.errors import JobError, LivefuseError
+from livefuse.errors import JobError, JobMemoryError, LivefuseError
 from livefuse.intake import Entrance
 from livefuse.machine import read_rss_bytes
 from livefuse.memory import MemoryCap, trim_heap
@@ -247,7 +247,8 @@ class Job:
             stages.load.note_pressure("memory_limit", pressures)
         if verdict in ("over", "lost"):
             held, limit = memory.held_bytes >> 20, memory.limit_bytes >> 20
-            error = JobError(
+            kind = JobMemoryError if self._crew.renewals else JobError  # a file would begin anew
+            error = kind(
                 f"the process holds {held} MB of memory, more than the {limit} MB it may",
                 hint="raise pipeline.memory_limit_mb, or ask for less",
             )

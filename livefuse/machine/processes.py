@@ -17,10 +17,14 @@ _PARENT, _USER, _SYSTEM, _RESIDENT = 1, 11, 12, 21  # of /proc/PID/stat, behind 
 
 
 class Spent(NamedTuple):
-    """What a process and its children have spent of processors, and hold of memory."""
+    """What a process and its children have spent of processors, and hold of memory.
+
+    `own_bytes` is what the process itself holds.
+    """
 
     cpu_s: float
     memory_bytes: int
+    own_bytes: int
 
 
 def read_spent(pids: Iterable[int], root: Path = Path("/proc")) -> dict[int, Spent]:
@@ -35,7 +39,8 @@ def read_spent(pids: Iterable[int], root: Path = Path("/proc")) -> dict[int, Spe
         if fields is not None:
             pid = int(path.name)
             ticks = int(fields[_USER]) + int(fields[_SYSTEM])
-            spent[pid] = Spent(ticks / _TICKS_PER_S, int(fields[_RESIDENT]) * _PAGE_BYTES)
+            held = int(fields[_RESIDENT]) * _PAGE_BYTES
+            spent[pid] = Spent(ticks / _TICKS_PER_S, held, held)
             children.setdefault(int(fields[_PARENT]), []).append(pid)
     return {pid: _add_up(pid, spent, children) for pid in pids if pid in spent}
 
@@ -59,7 +64,7 @@ def read_free_memory_bytes(root: Path = Path("/")) -> int | None:
 
 
 def _add_up(pid: int, spent: dict[int, Spent], children: dict[int, list[int]]) -> Spent:
-    cpu_s, memory_bytes = spent[pid]
+    cpu_s, memory_bytes, own_bytes = spent[pid]
     waiting, seen = list(children.get(pid, ())), {pid}
     while waiting:
         child = waiting.pop()
@@ -68,7 +73,7 @@ def _add_up(pid: int, spent: dict[int, Spent], children: dict[int, list[int]]) -
             cpu_s += spent[child].cpu_s
             memory_bytes += spent[child].memory_bytes
             waiting += children.get(child, ())
-    return Spent(cpu_s, memory_bytes)
+    return Spent(cpu_s, memory_bytes, own_bytes)
 
 
 def _read_fields(path: Path) -> list[str] | None:

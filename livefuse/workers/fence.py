@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import threading
+from pathlib import Path
 from typing import Final
 
 _PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG, prctl(2)
@@ -17,6 +18,12 @@ def die_with_parent() -> None:
     """Let the kernel end this process with the thread that started it, wherever it is stuck."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def go_before_others() -> None:
+    """Let the kernel, when memory runs out, end this process before its parent and most others."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500")
 
 
 def check_parent(pid: int) -> None:

@@ -12,7 +12,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from livefuse.workers.fence import check_parent, die_with_parent, die_with_pipe
+from livefuse.workers.fence import (
+    check_parent,
+    die_with_parent,
+    die_with_pipe,
+    go_before_others,
+)
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -25,6 +30,7 @@ _LOCK_TRIES_S: Final = 0.05
 def main() -> int:
     """Do what the order says until the daemon is gone."""
     die_with_parent()
+    go_before_others()
     # What a library prints must not come between the lines that the daemon reads.
     beats = os.fdopen(os.dup(_OUT_FD), "wb", buffering=0)
     os.dup2(_ERROR_FD, _OUT_FD)

@@ -1,5 +1,7 @@
 """Measures what workers use, says whether there is room for one job more, and calls who waits.
 
+A worker that holds more memory than it may is ended (memory_guard.py).
+
 The rule is admission.py's; here is what it is told, and the queue: jobs in the phase `queued`, the
 oldest first. None overtakes another.
 """
@@ -22,6 +24,7 @@ from livefuse.control.daemon.admission import (
     find_shortage,
 )
 from livefuse.control.daemon.life import ACTIVE
+from livefuse.control.daemon.memory_guard import MemoryGuard
 from livefuse.errors import JobCapacityError, LivefuseError
 from livefuse.machine.processes import count_cores, read_free_memory_bytes, read_spent
 from livefuse.telemetry import get_logger
@@ -52,6 +55,7 @@ class Doorkeeper:
         self._spent: dict[int, tuple[float, Spent]] = {}
         self._used: dict[int, Demand] = {}
         self._known: dict[Kind, Demand] = {}
+        self._guard = MemoryGuard()
         self._log = get_logger("jobs")
 
     def set_config(self, config: DaemonConfig) -> None:
@@ -95,8 +99,20 @@ class Doorkeeper:
             await asyncio.sleep(_LOOK_S)
             pids = [worker.pid for worker in self._pool.workers]
             spent = await call_in_thread("meter", lambda pids=pids: read_spent(pids))  # type: ignore[misc] # bound now, not when it runs
-            self._note(asyncio.get_running_loop().time(), spent)
+            now_s = asyncio.get_running_loop().time()
+            self._note(now_s, spent)
+            self._end_too_large(now_s, spent)
             await self._call_next()
+
+    def _end_too_large(self, now_s: float, spent: dict[int, Spent]) -> None:
+        self._guard.keep_only(spent)
+        for worker in self._pool.workers:
+            if worker.jobs and worker.pid in spent:
+                held_bytes = spent[worker.pid].own_bytes
+                limit_bytes = worker.config.pipeline.memory_limit_mb << 20
+                why = self._guard.judge(worker.pid, held_bytes, limit_bytes, now_s)
+                if why:
+                    worker.end(why)
 
     async def _call_next(self) -> None:
         for record in self._list_waiting():

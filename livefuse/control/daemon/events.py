@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from livefuse.control.daemon.worker import WorkerHandle
 
 _WAIT_S: Final = 0.3
+_KNOWN_S: Final = 3.0
+_LOOK_S: Final = 0.05
 _OK: Final = 200
 _END: Final = b"event: end\ndata: {}\n\n"
 _WAITING: Final = b": the job waits for a worker\n\n"
@@ -31,9 +34,8 @@ _WAITING: Final = b": the job waits for a worker\n\n"
 async def stream_events(request: web.Request) -> web.StreamResponse:
     """Send `status` events until the job ends, then `end`; `?hz=` asks for up to 5 a second."""
     daemon = get_daemon(request)
-    daemon.book.get(request.match_info["id"])
     life = daemon.supervisor.get_life(request.match_info["id"])
-    if life.is_over.is_set() and life.figures is None:
+    if life.is_over.is_set() and daemon.find_last_figures(life) is None:
         raise JobError(f"the job {life.job_id} has not been started", hint="start it first")
     response = web.StreamResponse(headers={**NO_STORE, "Content-Type": "text/event-stream"})
     response.force_close()
@@ -54,7 +56,8 @@ async def _follow(
             return answered
         await _wait(request, response)
     await response.prepare(request)
-    figures = hide_statistics(get_caller(request), life.figures)
+    figures = get_daemon(request).find_last_figures(life)
+    figures = hide_statistics(get_caller(request), figures)
     if figures is not None:
         await write_chunk(
             response, b"event: status\ndata: " + msgspec.json.encode(figures) + b"\n\n"
@@ -75,7 +78,8 @@ async def _pass_on(
                 return response if response.prepared else await relay(request, answer)
             await response.prepare(request)
             while chunk := await _read(answer):
-                if chunk.endswith(_END) and _goes_on(life, worker):
+                if chunk.endswith(_END) and await _is_left(life, worker):
+                    # It goes on elsewhere; or its end is told by who watches it, with its figures.
                     await write_chunk(response, chunk.removesuffix(_END) or _WAITING)
                     return None
                 await write_chunk(response, chunk)
@@ -87,6 +91,15 @@ async def _pass_on(
 def _goes_on(life: Life, worker: WorkerHandle) -> bool:
     """Say whether what a worker says of a job's end is not, or not yet, its end."""
     return life.asked == "renew" or life.worker is not worker
+
+
+async def _is_left(life: Life, worker: WorkerHandle) -> bool:
+    """Say whether the job has left its worker, once the daemon knows what its end there means."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_KNOWN_S):
+            while not _goes_on(life, worker):  # noqa: ASYNC110 - nobody tells, and it is soon
+                await asyncio.sleep(_LOOK_S)
+    return _goes_on(life, worker)
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:

@@ -8,7 +8,8 @@ import msgspec
 
 from livefuse.control.api.caller import LOCAL, Caller
 from livefuse.control.api.views import JobPhase, JobView, OutputList
-from livefuse.errors import JobError, LivefuseError
+from livefuse.control.daemon.records import Ending
+from livefuse.errors import JobError, JobMemoryError, LivefuseError
 from livefuse.safety.actor import ITSELF
 from livefuse.workers.process import JobBeat
 
@@ -55,6 +56,11 @@ class Stint:
             if beat is None:
                 continue
             end = _ENDS.get(beat.phase)
+            if end is not None and beat.error_type == JobMemoryError.__name__:
+                # The process is too large, whatever has made it so: in another one it may go on.
+                self.worker.end(beat.error)
+                await self.worker.has_ended.wait()
+                return "lost"
             if end is not None:
                 self._last = beat
                 return end
@@ -101,13 +107,14 @@ class Stint:
         is_kept = life.asked == "drain" and end == "asked"
         phase: JobPhase = "failed" if end == "failed" else "stopped"
         error = self._last.error if self._last is not None else ""
-        life.error_type = self._last.error_type if self._last is not None else ""
+        error_type = self._last.error_type if self._last is not None else ""
         reason = error if end == "failed" else _ENDED if end == "stopped" else ""
         await self._book.follow(
             life.job_id,
             phase,
             _ENDING if is_kept else reason,
             is_wanted=None if is_kept else False,
+            ending=Ending(error_type=error_type, figures=life.figures),
         )
 
     async def _note(self, beat: JobBeat) -> None:
@@ -125,7 +132,9 @@ class Stint:
             # Who has stopped it is known above; else it was ourselves.
             caller = LOCAL if self._life.asked == "stop" else _OURSELVES
             path = f"{self._path}/stop"
-            reply = await self.worker.ask("POST", path, caller=caller, timeout_s=_STOP_S)
+            reply = await self.worker.ask(
+                "POST", path, caller=caller, timeout_s=_STOP_S, trace=self._life.trace
+            )
         except LivefuseError:
             self.worker.end("it did not stop a job")
             return None

@@ -33,7 +33,7 @@ def test_a_name_with_brackets_is_read(tmp_path):
     ticks = os.sysconf("SC_CLK_TCK")
     (spent,) = read_spent([7], tmp_path).values()
     assert spent.cpu_s == 300 / ticks
-    assert spent.memory_bytes == 6 * os.sysconf("SC_PAGE_SIZE")
+    assert spent.memory_bytes == 6 * os.sysconf("SC_PAGE_SIZE") == 2 * spent.own_bytes
 
 
 def test_a_containers_share_of_the_cores_counts(tmp_path):

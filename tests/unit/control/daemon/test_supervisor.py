@@ -68,7 +68,7 @@ class PaperWorker:
         self.supervisor.get_life("a").news.set()
 
     def describe_end(self):
-        return "it was ended by SIGKILL"
+        return self.ended_by or "it was ended by SIGKILL"
 
 
 class PaperPool:
@@ -170,9 +170,35 @@ def test_a_lost_worker_is_replaced_until_it_is_too_much(tmp_path):
         record = supervisor.book.get("a")
         assert "3 workers within a minute" in record.reason
         assert not record.is_wanted
-        assert supervisor.get_life("a").error_type == "JobError"
+        assert record.ending.error_type == "JobError"
 
     supervise(tmp_path, use, max_deaths_per_min=3)
+
+
+def test_a_live_job_whose_process_is_too_large_goes_on_in_another(tmp_path):
+    """C30: with its reason; one that works on a file has failed, it would only begin anew."""
+    error = "the process holds 412 MB of memory, more than the 400 MB it may"
+
+    async def use(supervisor, pool):
+        await supervisor.start("a")
+        first = pool.given[0]
+        first.beat(health="ONLINE")
+        await until(lambda: phase(supervisor) == "running")
+        first.beat(phase="failed", error=error, error_type="JobMemoryError")
+        await until(lambda: len(pool.given) == 2)
+        assert first.ended_by == error
+        await until(lambda: supervisor.book.get("a").restarts == 1)
+        record = supervisor.book.get("a")
+        assert (record.phase, record.is_wanted) == ("loading", True)
+        assert record.reason == f"its worker was lost: {error}"
+        pool.given[1].beat(health="ONLINE")
+        await until(lambda: phase(supervisor) == "running")
+        pool.given[1].beat(phase="failed", error=error, error_type="JobError")
+        await until(lambda: phase(supervisor) == "failed")
+        assert supervisor.book.get("a").reason == error
+        assert len(pool.given) == 2
+
+    supervise(tmp_path, use)
 
 
 def test_a_worker_that_is_lost_while_it_is_told_is_replaced(tmp_path):
