@@ -183,6 +183,7 @@ class PullIngest:
             return longest
         if get_scheme(self._url) == "udp":
             return shortest
-        wanted = (self._clock.now_ns() - lost_ns) * _BACKOFF_SHARE
+        # Those that are away for long are not to be dialled at once either, and none too seldom.
+        wanted = min((self._clock.now_ns() - lost_ns) * _BACKOFF_SHARE, longest / (1 + _JITTER))
         jitter = self._choose(1 - _JITTER, 1 + _JITTER)
-        return int(min(max(wanted * jitter, shortest * jitter), longest))
+        return int(min(max(wanted, shortest) * jitter, longest))

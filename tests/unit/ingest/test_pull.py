@@ -156,15 +156,16 @@ def test_packets_that_never_decode_end_in_a_codec_error():
 
 
 @pytest.mark.parametrize(
-    ("lost_s", "low_ms", "high_ms"), [(0, 800, 1200), (60, 2400, 3600), (900, 30_000, 30_000)]
+    ("lost_s", "low_ms", "high_ms"), [(0, 800, 1200), (60, 2400, 3600), (900, 20_000, 30_000)]
 )
 def test_waits_grow_with_the_time_since_the_loss(lost_s, low_ms, high_ms):
     """C33, and C32: after a minute away it is dialled within 4 s of its return."""
     clock = ManualClock(start_ns=lost_s * NS_PER_S)
-    for share in (0.0, 1.0):
-        ingest = PullIngest(URL, IngestConfig(), clock, choose=(min, max)[int(share)])
-        delay_ms = ingest._get_delay_ns(IngestEndedError("x"), 0) / NS_PER_MS
-        assert low_ms <= delay_ms <= high_ms
+    delays_ms = []
+    for choose in (min, max):
+        ingest = PullIngest(URL, IngestConfig(), clock, choose=choose)
+        delays_ms.append(ingest._get_delay_ns(IngestEndedError("x"), 0) / NS_PER_MS)
+    assert delays_ms == pytest.approx([low_ms, high_ms]), "give or take a fifth"
 
 
 def test_wrong_password_is_not_hammered():
