@@ -458,7 +458,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
 
 
 def test_a_full_disc_ends_the_recording_with_one_sentence(tmp_path, monkeypatch):
-    """(C54) What was written is a recording; whoever feeds it goes on."""
+    """What was written is a recording; whoever feeds it goes on."""
     events = read_events(make_stream(*TS))
     real = RecordingFile.write
     written: list[Event] = []

@@ -74,7 +74,7 @@ def test_threads_that_start_together_get_the_same_keys(config):
 
 
 def test_processes_that_start_together_get_the_same_keys(tmp_path, config):
-    """Workers of one daemon start at the same moment: no key may be lost (C19)."""
+    """Workers of one daemon start at the same moment: no key may be lost."""
     folder = str(tmp_path / "safety")
     children = [
         subprocess.Popen(
