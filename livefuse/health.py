@@ -21,7 +21,8 @@ READY: Final = frozenset({"ONLINE", "DEGRADED_INPUT", "DEGRADED_INFERENCE"})
 
 _DEAD_MS: Final = 1000
 _FRAMES_AWAY: Final = 3.0
-_FAILING_SHARE: Final = 0.5
+FAILING_SHARE: Final = 0.5
+"""Of the last pictures: where a step fails on so many, they are not treated as asked for."""
 _ENDED: Final = frozenset({"stopping", "stopped"})
 _AWAY: Final[dict[InputState, str]] = {
     "connecting": "the input is being dialled",
@@ -36,7 +37,8 @@ class Signs(NamedTuple):
     `state` is the job's (connecting, running, stopping, stopped, failed), `error` what it ended by.
     `is_loading`: frames are covered until networks are ready. `input_age_ms` is None before the
     first frame, or where age says nothing (a file). `failed_share` is the part of the last frames
-    that a step failed on; `slow_work` is a step that has been at one picture for over a second;
+    that a step failed on; `withheld` says why none may be seen whatever the steps do (a consent
+    that was revoked); `slow_work` is a step that has been at one picture for over a second;
     `is_holding`: the last picture is shown for want of another.
     `has_renewed`: the pipeline was made anew within the last minute; `outputs` are the states of
     what was asked for, `opening` for those that are being reached for the first time.
@@ -49,6 +51,7 @@ class Signs(NamedTuple):
     input_age_ms: int | None = None
     frame_ms: float = 1000 / 30
     failed_share: float = 0.0
+    withheld: str = ""
     covers_all: bool = False
     slow_work: str = ""
     is_holding: bool = False
@@ -89,18 +92,17 @@ def _judge_input(signs: Signs) -> Condition | None:
 
 
 def _judge_inference(signs: Signs) -> Condition | None:
-    if signs.is_loading:
-        return Condition("DEGRADED_INFERENCE", "the pipeline is being made anew")
-    if signs.failed_share >= _FAILING_SHARE:
-        percent = round(100 * signs.failed_share)
-        return Condition("DEGRADED_INFERENCE", f"steps fail on {percent} % of the pictures")
-    if signs.slow_work:
-        return Condition("DEGRADED_INFERENCE", f"{signs.slow_work} does not come back")
-    if signs.is_holding:
-        return Condition("DEGRADED_INFERENCE", "pictures come and do not get through the pipeline")
-    if signs.covers_all:
-        return Condition("DEGRADED_INFERENCE", "overload: every picture is covered whole")
-    return None
+    percent = round(100 * signs.failed_share)
+    troubles = (
+        (signs.is_loading, "the pipeline is being made anew"),
+        (bool(signs.withheld), f"{signs.withheld}: pictures are covered"),
+        (signs.failed_share >= FAILING_SHARE, f"steps fail on {percent} % of the pictures"),
+        (bool(signs.slow_work), f"{signs.slow_work} does not come back"),
+        (signs.is_holding, "pictures come and do not get through the pipeline"),
+        (signs.covers_all, "overload: every picture is covered whole"),
+    )
+    words = next((words for holds, words in troubles if holds), "")
+    return Condition("DEGRADED_INFERENCE", words) if words else None
 
 
 def _tell(signs: Signs) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from livefuse.clock import NS_PER_S
-from livefuse.health import Condition, Signs, judge
+from livefuse.health import FAILING_SHARE, Condition, Signs, judge
 from livefuse.redact import redact_url
 from livefuse.telemetry import Statistics, get_logger
 
@@ -58,6 +58,7 @@ class Report:
                 input_age_ms=entrance.get_age_ms() if is_live else None,
                 frame_ms=1000 / max(media.fps, 1.0) if media is not None else 0.0,
                 failed_share=telemetry.get_failed_share(),
+                withheld=telemetry.withheld,
                 covers_all=load is not None and load.covers_all,
                 slow_work=self._crew.find_slow_work(),
                 is_holding=stages is not None and stages.pictures.is_holding,
@@ -130,7 +131,8 @@ class Report:
             return state
         if self._builder.is_loading:
             return "loading"
-        return "degraded" if self._telemetry.is_degraded() else self._entrance.state
+        is_failing = self._telemetry.get_failed_share() >= FAILING_SHARE
+        return "degraded" if is_failing else self._entrance.state
 
     def _describe_media(self) -> dict[str, Any]:
         """Return what the input is and how it is coded."""

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _JOB: ContextVar[str] = ContextVar("livefuse_job", default="")
 _WAITING: Final = frozenset({"queue"})
 _OUTCOMES: Final = 30
-_DEGRADED_SHARE: Final = 0.5
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +106,8 @@ class Telemetry:
         self.latency = Distribution()
         self.steps: dict[str, Distribution] = {}
         self._failed: deque[bool] = deque(maxlen=_OUTCOMES)
+        self.withheld = ""
+        """Why the last frame might not be seen though every step could do its work; in words."""
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -133,18 +134,15 @@ class Telemetry:
             distribution = self.steps.setdefault(step, Distribution())
         distribution.add(value_ms)
 
-    def note_outcome(self, *, failed: bool) -> None:
-        """Note whether a step failed on a frame. One writing thread."""
+    def note_outcome(self, *, failed: bool, withheld: str = "") -> None:
+        """Note whether a step failed on a frame, or it was `withheld`. One writing thread."""
         self._failed.append(failed)
+        self.withheld = withheld
 
     def get_failed_share(self) -> float:
         """Return on which part of the last 30 frames a step failed; 0 before there were so many."""
         failed = self._failed.copy()
         return sum(failed) / _OUTCOMES if len(failed) == _OUTCOMES else 0.0
-
-    def is_degraded(self) -> bool:
-        """Say whether steps failed on half of the last 30 frames or more."""
-        return self.get_failed_share() >= _DEGRADED_SHARE
 
     def bottleneck(self) -> str:
         """Name the step with the highest cost in all, or nothing; waiting is nobody's work."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from livefuse.clock import NS_PER_MS, NS_PER_S
 from livefuse.pipeline.conveyor import MAX_PARTS, Conveyor
-from livefuse.pipeline.state import Load
+from livefuse.pipeline.state import NO_CONSENT, Load
 from livefuse.ring import Ring, RingClosed
 from livefuse.telemetry import get_logger
 from livefuse.token import COVERING, GENERATING, HIDING
@@ -188,7 +188,8 @@ class Treatment:
         self.faces = len(outcome.faces)
         self.last_token = outcome.token
         self._telemetry.journal.note_outcome(frame, outcome)
-        self._telemetry.note_outcome(failed=bool(outcome.error))
+        withheld = outcome.error if outcome.reason == NO_CONSENT else ""
+        self._telemetry.note_outcome(failed=bool(outcome.error), withheld=withheld)
         if outcome.covered_whole:
             self._telemetry.count(f"covered_{outcome.reason}")
         if outcome.error:
@@ -203,11 +204,11 @@ class Treatment:
         now_ns = self._clock.now_ns()
         is_due = now_ns - self._told_ns >= NS_PER_S
         # A consent that is gone stays gone: that is said once, not each second.
-        is_news = outcome.reason != "no_consent" or self._told != outcome.error
+        is_news = outcome.reason != NO_CONSENT or self._told != outcome.error
         if is_due and is_news:
             self._told_ns, self._told = now_ns, outcome.error
             fate = "the frame is covered" if outcome.covered_whole else "the frame goes on as it is"
-            what = "no consent" if outcome.reason == "no_consent" else "a step failed"
+            what = "no consent" if outcome.reason == NO_CONSENT else "a step failed"
             self._log.warning(f"{what}, {fate}", cause=outcome.error)
 
 

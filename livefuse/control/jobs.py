@@ -226,7 +226,7 @@ class JobManager:
         """
         managed = self.get(job_id)
         self.worker.faces.refusals.check_text(spec.look, "the look", job=job_id)
-        find = self.audit.tell_unknown(job_id, self.worker.faces.resolve)
+        find = self.audit.tell_unknown(job_id, self.worker.resolve_face)
         access = self.audit.open_access(job_id, managed.config)
         wanted = create_spec(spec, managed.config, find, access)
         managed.submit(wanted, apply_execution(spec, self.worker.config))

@@ -26,12 +26,16 @@ _MAX_HELD: Final = 30
 class ConsentWatch:
     """Asks once a second whether the source of a swap may still be shown.
 
-    `holds` belongs to one thread; `shown` is one reference, which another may replace; `may_show`
-    asks anew, from any thread.
+    `holds` and `refusal`, the words for why it does not, belong to one thread; `shown` is one
+    reference, which another may replace; `may_show` asks anew, from any thread.
     """
 
-    def __init__(self, is_allowed: Callable[[str], bool]) -> None:
+    def __init__(
+        self, is_allowed: Callable[[str], bool], explain: Callable[[str], str] | None = None
+    ) -> None:
         self._is_allowed = is_allowed
+        self._explain = explain
+        self.refusal = ""
         self.shown = ""
         self._asked: set[str] = set()
         self._asked_ns = 0
@@ -44,8 +48,14 @@ class ConsentWatch:
         faces = self._list_faces(token)
         if faces != self._asked or now_ns - self._asked_ns >= _EVERY_NS:
             self._asked, self._asked_ns = faces, now_ns
-            self._answer = all(map(self._is_allowed, faces))
+            refused = next((face for face in faces if not self._is_allowed(face)), None)
+            self._answer = refused is None
+            self.refusal = "" if refused is None else self._tell(refused)
         return self._answer
+
+    def _tell(self, face: str) -> str:
+        words = self._explain(face) if self._explain is not None else ""
+        return words or "the consent for the source face does not hold any more"
 
     def may_show(self, token: Token) -> bool:
         """Say whether what `token` shows may be shown now."""

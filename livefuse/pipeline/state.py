@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from livefuse.config import LADDER, Rung
 
@@ -79,6 +79,10 @@ class Load(NamedTuple):
     is_sounding: bool = False
 
 
+NO_CONSENT: Final = "no_consent"
+"""The reason of a cover: the source face may not be shown (any more)."""
+
+
 @dataclass(slots=True, frozen=True)
 class Outcome:
     """What was done to a frame.
@@ -136,7 +140,8 @@ class Services:
     `cover` hides a whole picture (safety.cover), `cover_loading` (if another) one that came before
     the networks were ready. `load_source` gives the face that a token's
     `source_face` names, once its consent has been checked; `is_allowed` says, quickly, whether the
-    consent still holds; `list_gallery` gives the people who are known by name.
+    consent still holds, and `explain_refusal`, if there is one, in words why it does not;
+    `list_gallery` gives the people who are known by name.
     """
 
     cover: Callable[[Frame], None]
@@ -144,6 +149,7 @@ class Services:
     list_gallery: Callable[[], tuple[KnownFace, ...]]
     is_allowed: Callable[[str], bool]
     cover_loading: Callable[[Frame], None] | None = None
+    explain_refusal: Callable[[str], str] | None = None
 
 
 @dataclass(slots=True, frozen=True)

@@ -29,9 +29,17 @@ from livefuse.pipeline.effects.blur import create_blur_step
 from livefuse.pipeline.enhance_step import create_enhance_step
 from livefuse.pipeline.policy import ConsentWatch, HeldPicture
 from livefuse.pipeline.puppet_step import create_puppet_step
-from livefuse.pipeline.state import FrameState, Load, Outcome, Services, Step, StepContext
+from livefuse.pipeline.state import (
+    NO_CONSENT,
+    FrameState,
+    Load,
+    Outcome,
+    Services,
+    Step,
+    StepContext,
+)
 from livefuse.pipeline.swap_step import create_swap_step
-from livefuse.token import COVERING, GENERATING, HIDING, LEAST_BLEND, OPERATIONS, Token
+from livefuse.token import COVERING, GENERATING, HIDING, OPERATIONS, Token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +107,7 @@ class Pipeline:
         )
         self._steps: dict[str, Step] = {}
         self._pts = 0
-        self._consent = ConsentWatch(services.is_allowed)
+        self._consent = ConsentWatch(services.is_allowed, services.explain_refusal)
         self._held = HeldPicture()
         self.failures = 0
         self.is_ready = True
@@ -193,8 +201,7 @@ class Pipeline:
         if load.rung.cover_only and token.operations:
             state.cover_reason = state.cover_reason or OVERLOAD
         if not self._consent.holds(token, state.started_ns):
-            state.error = "the consent for the source face does not hold any more"
-            state.cover_reason = "no_consent"
+            state.error, state.cover_reason = self._consent.refusal, NO_CONSENT
         return state
 
     def _create_frame_token(self, state: FrameState) -> Token:
@@ -234,8 +241,8 @@ class Pipeline:
             (self._services.cover_loading or self._services.cover)(state.frame)
         elif not self._held.serve(state, must_cover=must_cover) and must_cover:
             self._services.cover(state.frame)
-        shows = state.token.parameters.blend_ratio >= LEAST_BLEND
-        state.frame.is_generated = shows and not GENERATING.isdisjoint(operations)
+        generates = not GENERATING.isdisjoint(operations)
+        state.frame.is_generated = generates and state.token.parameters.shows_source
         return Outcome(
             token=state.token,
             vouched=not state.error and state.cover_reason not in _LEFT_OUT,

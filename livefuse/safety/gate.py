@@ -196,6 +196,24 @@ class FaceGate:
             return False
         return self._watch.is_allowed(record, signature, job_id or "")
 
+    def explain_refusal(self, face_id: str, job_id: str | None = None) -> str:
+        """Return in words why `is_allowed` says no, without naming anybody; empty when it does not.
+
+        As cheap as that: for whoever watches a job, who need not know whose face it was.
+        """
+        if self.is_allowed(face_id, job_id):
+            return ""
+        _, record = self._see(face_id)
+        if record is None:
+            return "the source face was removed"
+        if record.revoked:
+            return f"the consent for the source face was revoked on {record.revoked[:10]}"
+        if record.get_state(self._clock.epoch_s()) != "valid":
+            return f"the consent for the source face ended on {record.consent.until[:10]}"
+        if job_id is not None and not record.consent.covers_job(job_id):
+            return "the consent for the source face is not for this job"
+        return "the source face is on the deny list"
+
     def load_source(self, face_id: str, job_id: str | None = None) -> SourceFace:
         """Return the enrolled face `face_id`, its long side at most 2048 px.
 

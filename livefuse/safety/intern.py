@@ -94,6 +94,6 @@ def intern_picture(
     if record is None:
         raise ConsentError(
             "nobody has consented that this picture is used",
-            hint="send the consent with it: who, what for, until when",
+            hint="enroll it, or send the consent with it: who, what for, until when",
         )
     return store.check_consent(record.face_id).face_id

@@ -61,18 +61,24 @@ def parse_token(data: bytes | str) -> Token:
 def patch_token(token: Token, patch: bytes | str | Mapping[str, Any]) -> Token:
     """Return `token` with the JSON merge patch `patch` (RFC 7396) applied, checked as a whole.
 
-    Null takes a value away, so that its default holds again. Nothing is changed half: `token`
+    Null takes a value away, so that its default holds again; but not from `operations`, whose
+    default hides faces and is not what a job was submitted with. Nothing is changed half: `token`
     itself stays as it is, and what is returned is usable.
 
     Raises:
-        TokenError: the patch is no object, touches what is the job's own, or makes a token that
-            cannot be used.
+        TokenError: the patch is no object, touches what is the job's own, takes `operations` away,
+            or makes a token that cannot be used.
     """
     changes = _read_patch(patch)
     if locked := sorted(set(changes) - PATCHABLE):
         raise TokenError(
             f"a patch cannot change {locked[0]!r}",
             hint=f"it can change {', '.join(sorted(PATCHABLE))}",
+        )
+    if "operations" in changes and changes["operations"] is None:
+        raise TokenError(
+            "operations: null leaves open what is to be done",
+            hint='name them, ["detect", "blur"], or write [] for none',
         )
     try:
         whole = merge_patch(msgspec.to_builtins(token), changes)

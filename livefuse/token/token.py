@@ -64,7 +64,12 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         msgspec.Meta(max_length=_MAX_ID, description="A frame's handle in the pool, slot:turn."),
     ] = ""
     operations: Annotated[
-        tuple[str, ...], msgspec.Meta(max_length=16, description="What is done, in order.")
+        tuple[str, ...],
+        msgspec.Meta(
+            max_length=16,
+            description="What is done, in order; [] is nothing. A patch names them: it cannot take "
+            "them away (null).",
+        ),
     ] = ("detect", "blur")
     parameters: Parameters = Parameters()
     state: Annotated[_Text, msgspec.Meta(description="The latest entry's state.")] = "initialized"

@@ -16,7 +16,7 @@ from livefuse.pipeline.steps import Pipeline
 from livefuse.runtime.session import SessionCache
 from livefuse.safety.audit import open_audit
 from livefuse.safety.cover import cover_frame, draw_slate
-from livefuse.safety.intern import intern_picture
+from livefuse.safety.intern import intern_picture, intern_source, is_inline_picture
 from livefuse.safety.mark_keys import load_mark_keys
 from livefuse.safety.picture import MAX_PICTURE_BYTES
 from livefuse.telemetry import log_for
@@ -125,6 +125,19 @@ class Worker:
                     return record.face_id
         return self.faces.resolve(name)
 
+    def resolve_face(self, reference: str) -> str:
+        """Return the id of a face as the API names it; of a picture within JSON its face's id.
+
+        Such a picture is to be enrolled already. Not for an event loop.
+
+        Raises:
+            ConsentError: nobody of that name, or nobody who has consented.
+            RefusedError: it is base64 of no picture.
+        """
+        if is_inline_picture(reference):
+            return intern_source(reference, self.faces)
+        return self.faces.resolve(reference)
+
     def take_picture(self, picture: bytes, consent: str = "", name: str = "") -> str:
         """Return the face id of a picture's file: of one that is enrolled, or enroll it now.
 
@@ -173,6 +186,7 @@ class Worker:
             load_source=partial(self.faces.load_source, job_id=job_id),
             list_gallery=self.faces.list_gallery,
             is_allowed=partial(self.faces.is_allowed, job_id=job_id),
+            explain_refusal=partial(self.faces.explain_refusal, job_id=job_id),
         )
         return Pipeline(
             config,

@@ -36,6 +36,11 @@ WELL = Signs("running", input_age_ms=20, outputs=("live",))
         (WELL._replace(input_age_ms=None), "ONLINE", ""),
         (WELL._replace(failed_share=1.0), "DEGRADED_INFERENCE", "fail on 100 %"),
         (WELL._replace(failed_share=0.49), "ONLINE", ""),
+        (
+            WELL._replace(withheld="the consent was revoked", failed_share=1.0),
+            "DEGRADED_INFERENCE",
+            "the consent was revoked: pictures are covered",
+        ),
         (WELL._replace(slow_work="swap"), "DEGRADED_INFERENCE", "swap does not come back"),
         (WELL._replace(is_holding=True), "DEGRADED_INFERENCE", "do not get through"),
         (WELL._replace(covers_all=True), "DEGRADED_INFERENCE", "overload"),

@@ -15,6 +15,7 @@ import pytest
 
 from livefuse.safety.audit_records import parse_line
 from tests.apis import RunningApi
+from tests.wire.servers import wait_until
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(180)]
 
@@ -93,6 +94,20 @@ def wait_covered(api, job, since_s):
         assert time.monotonic() - since_s < 4 * LIMIT_S, "the face is still shown"
         time.sleep(0.1)
     return time.monotonic() - since_s
+
+
+def check_told(api, job, why):
+    """See that status and audit say in words why pictures are covered, and not whose face it is."""
+    view = api.ask("GET", f"/v1/jobs/{job}").value
+    assert view["state"] == "running"
+    reason = view["statistics"]["health_reason"]
+    assert view["statistics"]["health"] == "DEGRADED_INFERENCE"
+    assert f"the source face {why}" in reason
+    assert reason.endswith(": pictures are covered")
+    assert "Eileen" not in reason
+    wait_until(lambda: [r for r in list_events(api, "job.degraded") if r.job == job], 10)
+    (degraded,) = [r for r in list_events(api, "job.degraded") if r.job == job]
+    assert degraded.facts["reason"] == reason
 
 
 def test_a_face_from_its_picture_to_its_end(api):
@@ -179,7 +194,7 @@ def test_a_running_job_covers_within_five_seconds(api, face, way):
         run_cli(api, "deny", PHOTO, "--name", "eileen")
     took_s = wait_covered(api, job, time.monotonic())
     assert took_s < LIMIT_S
-    assert api.ask("GET", f"/v1/jobs/{job}").value["state"] == "running"
+    check_told(api, job, "is on the deny list" if way.startswith("denied") else "was revoked on ")
     api.wait_frames(job, 3)
     again = api.ask("POST", "/v1/jobs", {"spec": SWAP | {"source_face": face}, "start": True})
     assert again.status == (403 if way in ("api", "command line") else 422), again.data

@@ -10,6 +10,7 @@ from aiohttp import ClientPayloadError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from livefuse.control.api.problems import NO_STORE
+from livefuse.control.api.views import MAX_INLINE_CHARACTERS
 from livefuse.errors import ConfigError, RefusedError
 
 if TYPE_CHECKING:
@@ -20,18 +21,20 @@ JSON_TYPES: Final = frozenset({"application/json", "application/merge-patch+json
 HELD_BODY: Final = web.RequestKey("held_body", bytes)
 """On a request whose body somebody has read before its handler."""
 _MAX_JSON_BYTES: Final = 64 * 1024
+MAX_PICTURED_BYTES: Final = _MAX_JSON_BYTES + MAX_INLINE_CHARACTERS
+"""Of JSON that a picture may stand in."""
 _BODY_S: Final = 10.0
 _SLOWEST_BYTES_PER_S: Final = 500_000
 
 
-async def read_json(request: web.Request, kind: type[T]) -> T:
+async def read_json(request: web.Request, kind: type[T], limit_bytes: int = _MAX_JSON_BYTES) -> T:
     """Return the body as a checked value of `kind`; an empty body is an empty object.
 
     Raises:
         ConfigError: it is not JSON, or not of this kind; the sentence says where.
         HTTPUnsupportedMediaType, HTTPRequestEntityTooLarge: as they say.
     """
-    data = await read_bytes(request, JSON_TYPES, _MAX_JSON_BYTES) or b"{}"
+    data = await read_bytes(request, JSON_TYPES, limit_bytes) or b"{}"
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as error:

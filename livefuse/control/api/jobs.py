@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from livefuse.control.api.body import answer, read_json
+from livefuse.control.api.body import MAX_PICTURED_BYTES, answer, read_json
 from livefuse.control.api.caller import get_caller, sees
 from livefuse.control.api.context import get_api
 from livefuse.control.api.hiding import create_spec_view, hide_statistics, hide_text
@@ -37,7 +37,7 @@ async def list_jobs(request: web.Request) -> web.Response:
 async def create_job(request: web.Request) -> web.Response:
     """Make a job; with a spec submit it, and start it if asked to."""
     api = get_api(request)
-    wish = await read_json(request, NewJob)
+    wish = await read_json(request, NewJob, MAX_PICTURED_BYTES)
     if wish.start and wish.spec is None:
         raise ConfigError("a job without a spec cannot be started", hint="send a spec")
     # In one go: a client that hangs up meanwhile leaves nothing half done.
@@ -57,7 +57,7 @@ async def submit_job(request: web.Request) -> web.Response:
     """Say what a job is to do. It must not be running."""
     api = get_api(request)
     managed = api.get_managed(request)
-    spec = await read_json(request, Spec)
+    spec = await read_json(request, Spec, MAX_PICTURED_BYTES)
     await api.run("submit", lambda: api.manager.submit(managed.job_id, spec))
     return answer(await _view(request, managed))
 

@@ -23,7 +23,11 @@ async def show_token(request: web.Request) -> web.Response:
 
 
 async def change_token(request: web.Request) -> web.Response:
-    """Change what the job does, whole, from its next frame on (RFC 7396)."""
+    """Change what the job does, whole, from its next frame on (RFC 7396).
+
+    Null brings a field's default back: of `parameters`, `extensions`, `source_face` and `ttl_s`,
+    and of each part of `parameters`. `operations` are named, `[]` for none: null is refused.
+    """
     api = get_api(request)
     job_id = api.get_managed(request).job_id
     patch = await read_bytes(request, JSON_TYPES, _LIMIT)

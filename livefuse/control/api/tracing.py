@@ -1,17 +1,24 @@
 """What is asked for over HTTP as spans (OpenTelemetry), for whoever collects them: an extra.
 
 Each request is a span, named by its route and child of the caller's (`traceparent`), and what it
-does in a thread is one below it. They go to `tracing.endpoint` (OTLP over HTTP) and nowhere else,
-from a thread of their own; a collector that does not answer costs spans, nothing more. Streams, a
-span without an end, are left out.
+does in a thread is one below it. What a daemon asks of a worker for a request carries the span on
+(`get_trace`), so that both are one trace. Spans say no more than the route, the job's id and the
+status: neither queries nor bodies, keys or addresses.
+
+They go to `tracing.endpoint` (OTLP over HTTP) and nowhere else, from a thread of their own; a
+collector that does not answer costs spans, nothing more. Streams, a span without an end, are left
+out.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import time
-from typing import TYPE_CHECKING, Final
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
 
 from aiohttp import web
 
@@ -20,13 +27,16 @@ from livefuse.redact import redact_text
 from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from contextlib import AbstractContextManager
 
     from livefuse.config import TracingConfig
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+_NO_TRACE: Final[Mapping[str, str]] = MappingProxyType({})
+_TRACE: Final[ContextVar[Mapping[str, str]]] = ContextVar("trace", default=_NO_TRACE)
+_JOB_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ENDLESS: Final = ("/events", "/live.{kind}")
 _SERVER_FAULT: Final = 500
 _TIMEOUT_S: Final = 3
@@ -34,11 +44,21 @@ _FLUSH_MS: Final = 1000
 _TELL_EVERY_S: Final = 60.0
 
 
+def get_trace() -> Mapping[str, str]:
+    """Return the headers by which another process makes its spans below the request's of now.
+
+    Empty where none is made.
+    """
+    return _TRACE.get()
+
+
 class Tracing:
     """Makes spans. Used on the control loop; without an endpoint it does nothing."""
 
-    def __init__(self, config: TracingConfig, version: str) -> None:
-        """Take where spans go.
+    def __init__(
+        self, config: TracingConfig, version: str, part: Literal["daemon", "worker"] = "worker"
+    ) -> None:
+        """Take where spans go, and which process makes them.
 
         Raises:
             ConfigError: the packages of the extra `otel` are missing.
@@ -65,7 +85,13 @@ class Tracing:
         _hear_complaints()
         self._provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(config.sample_share)),
-            resource=Resource.create({"service.name": "livefuse", "service.version": version}),
+            resource=Resource.create(
+                {
+                    "service.name": "livefuse",
+                    "service.version": version,
+                    "livefuse.part": part,
+                }
+            ),
         )
         exporter = OTLPSpanExporter(config.endpoint, timeout=_TIMEOUT_S)
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
@@ -96,18 +122,25 @@ class Tracing:
         )
 
         attributes = {"http.request.method": request.method, "http.route": route}
-        if job_id := request.match_info.get("id"):
-            attributes["livefuse.job_id"] = job_id[:64]
+        if _JOB_ID.fullmatch(job_id := request.match_info.get("id", "")):
+            attributes["livefuse.job_id"] = job_id
+        propagator, carrier = TraceContextTextMapPropagator(), dict[str, str]()
         with self._tracer.start_as_current_span(
             f"{request.method} {route}",
-            context=TraceContextTextMapPropagator().extract(
+            context=propagator.extract(
                 {name.lower(): value for name, value in request.headers.items()}
             ),
             kind=SpanKind.SERVER,
             attributes=attributes,
             record_exception=False,
         ) as span:
-            response = await handler(request)
+            propagator.inject(carrier)
+            # Set back at the end: the task goes on with the connection's next request.
+            before = _TRACE.set(carrier)
+            try:
+                response = await handler(request)
+            finally:
+                _TRACE.reset(before)
             span.set_attribute("http.response.status_code", response.status)
             if response.status >= _SERVER_FAULT:
                 span.set_status(StatusCode.ERROR)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -23,6 +23,9 @@ JobPhase = Literal[
     "failed",
 ]
 """One worker knows draft, submitted, running, stopped and failed; the daemon knows all."""
+MAX_INLINE_CHARACTERS: Final = 2 << 20
+"""Of a picture within JSON, some 1.5 MB as a file; a larger one is sent as it is."""
+SourceFace = Annotated[str, msgspec.Meta(max_length=MAX_INLINE_CHARACTERS)]
 JobId = Annotated[str, msgspec.Meta(pattern=r"^(?![^\n]*\n)[A-Za-z0-9_-]{1,64}$")]
 """The first bracket: in Python `$` is before a line break at the end too."""
 Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2048)]
@@ -32,14 +35,15 @@ Provider = Annotated[str, msgspec.Meta(max_length=64)]
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a job is to do. `operations` left out: what `source_face` and `look` need.
 
-    `source_face` may also be `sha256:` and the digest of an enrolled picture. Of the
+    `source_face` may also be `sha256:` and the digest of an enrolled picture, or that picture as a
+    data URL or base64, 2 MiB of it at most, which is exchanged for the face's id at once. Of the
     `execution_providers` (CUDAExecutionProvider, ...) the first one counts.
     """
 
     source: Url
     targets: Annotated[tuple[Url, ...], msgspec.Meta(max_length=16)] = ()
     operations: Annotated[tuple[str, ...], msgspec.Meta(max_length=16)] | None = None
-    source_face: Annotated[str, msgspec.Meta(max_length=128)] = ""
+    source_face: SourceFace = ""
     look: Annotated[str, msgspec.Meta(max_length=64)] = ""
     parameters: Parameters = Parameters()
     mode: Mode = "auto"
@@ -94,11 +98,21 @@ def create_links(job_id: str) -> Links:
     )
 
 
+class JobChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a job's state: when, in seconds since 1970, from what to what, and why."""
+
+    epoch_s: float
+    before: JobPhase
+    after: JobPhase
+    reason: str = ""
+
+
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """A job. `error` is the sentence it failed with, `error_type` the error's name in errors.py.
 
-    The daemon also says why it is in its state, since when, in seconds since 1970, and how many
-    workers it has lost since it was started.
+    The daemon also says why it is in its state, since when, in seconds since 1970, how many workers
+    it has lost since it was started, and, of a single job, its last 64 changes of state, the oldest
+    first. `error_type` and `statistics` of a job that has ended outlive the daemon.
     """
 
     id: str
@@ -111,6 +125,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     since_epoch_s: float = 0.0
     restarts: int = 0
+    changes: tuple[JobChange, ...] = ()
 
 
 class JobList(msgspec.Struct, frozen=True):
@@ -132,9 +147,13 @@ class NewOutput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FaceChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A face that is there: `avatar:NAME`, an enrolled one's id or name."""
+    """A face that is there: `avatar:NAME`, an enrolled one's id or name.
 
-    face: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+    Or a picture as a data URL or base64, 2 MiB of it at most, under the rules of one that is sent
+    as it is: it is enrolled already, or an operator sends its `consent` along.
+    """
+
+    face: Annotated[SourceFace, msgspec.Meta(min_length=1)]
 
 
 class FaceView(msgspec.Struct, frozen=True):

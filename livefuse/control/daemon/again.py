@@ -1,18 +1,20 @@
 """Requests that may come again (Idempotency-Key): done once, answered alike each time.
 
-For POST requests in JSON. What was begun by a daemon that was killed is begun again, and where a
-job was to be made its id comes from the key: there are never two.
+For POST requests in JSON. What was begun by a daemon that was killed, or for a client that hung up,
+is begun again as what may have happened; where a job was to be made its id comes from the key:
+there are never two.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from functools import wraps
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
 
-from livefuse.control.api.body import HELD_BODY, JSON_TYPES, read_bytes
+from livefuse.control.api.body import HELD_BODY, JSON_TYPES, MAX_PICTURED_BYTES, read_bytes
 from livefuse.control.api.caller import get_caller
 from livefuse.control.api.problems import MEDIA_TYPE, NO_STORE, create_problem
 from livefuse.control.background import call_in_thread
@@ -40,7 +42,6 @@ class Again(NamedTuple):
 
 AGAIN: Final = web.RequestKey("again", Again)
 _MAX_KEY: Final = 255
-_MAX_BODY_BYTES: Final = 64 * 1024
 _SERVER_FAULT: Final = 500
 _ID_BYTES: Final = 8
 _FAILED: Final = 400
@@ -75,23 +76,27 @@ async def _handle(
     request: web.Request, handler: Handler, caller: str, name: str
 ) -> web.StreamResponse:
     answers = get_daemon(request).answers
-    body = request[HELD_BODY] = await read_bytes(request, JSON_TYPES, _MAX_BODY_BYTES)
+    body = request[HELD_BODY] = await read_bytes(request, JSON_TYPES, MAX_PICTURED_BYTES)
     digest = _digest(request, body)
     known = await call_in_thread("answers", lambda: answers.claim(caller, name, digest))
     if known is not None and known.status:
         return _repeat(known)
     named = hashlib.blake2b(f"{caller}\n{name}".encode(), digest_size=_ID_BYTES)
     request[AGAIN] = Again(named.hexdigest(), known is not None)
-    kept = Answer()
+    kept: Answer | None = Answer()
     try:
         response = await handler(request)
         if isinstance(response, web.Response) and response.status < _SERVER_FAULT:
             body = response.body if isinstance(response.body, bytes) else b""
             where = response.headers.get("Location", "")
             kept = Answer(status=response.status, body=body, location=where)
+    except asyncio.CancelledError:
+        kept = None  # who asked has hung up; what was asked for goes on, and is not to begin twice
+        raise
     finally:
         # An answer that was not given, or a fault of ours, may be asked for anew.
-        await call_in_thread("answers", lambda: answers.keep(caller, name, kept))
+        if kept is not None:
+            await call_in_thread("answers", lambda: answers.keep(caller, name, kept))
     return response
 
 

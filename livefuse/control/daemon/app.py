@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
-from livefuse.control.api.binding import prepare_binding
+from livefuse import __version__
+from livefuse.control.api.binding import build_base_url, prepare_binding
 from livefuse.control.api.body import answer
 from livefuse.control.api.doorway import SERVER_OPTIONS, Doorway, create_greeter
 from livefuse.control.api.guard import create_guard
@@ -16,6 +17,8 @@ from livefuse.control.api.probes import show_health
 from livefuse.control.api.problems import explain_errors
 from livefuse.control.api.routes import ROUTES, Route, add_routes
 from livefuse.control.api.server import bind_listener
+from livefuse.control.api.tracing import Tracing
+from livefuse.control.background import call_in_thread
 from livefuse.control.daemon import changes, events, jobs, probes
 from livefuse.control.daemon.again import once
 from livefuse.control.daemon.context import DAEMON, Daemon
@@ -54,7 +57,6 @@ OWN: Final[dict[tuple[str, str], Handler]] = {
 
 _OF_WORKERS: Final = ("503", "504", "507")
 """No worker is there, one does not answer, or what was to be kept cannot be."""
-_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
 def list_routes() -> tuple[Route, ...]:
@@ -80,9 +82,12 @@ class DaemonServer:
         limits: LimitsConfig | None = None,
     ) -> None:
         self._config = config
+        self._tracing = Tracing(daemon.config.tracing, __version__, "daemon")
         self._doorway = Doorway(Perimeter(config, limits))
         self._certificate: Certificate | None = None
-        self._app = create_application(daemon, config.host, find_caller, self._doorway)
+        self._app = create_application(
+            daemon, config.host, find_caller, self._doorway, self._tracing
+        )
         self._runner: web.AppRunner | None = None
         self._listener: socket.socket | None = None
         self.port = 0
@@ -90,9 +95,8 @@ class DaemonServer:
     @property
     def base_url(self) -> str:
         """The address as this machine reaches it."""
-        host = _EVERYWHERE.get(self._config.host, self._config.host)
-        scheme = "http" if self._certificate is None else "https"
-        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+        has_tls = self._certificate is not None
+        return build_base_url(self._config.host, self.port, has_tls=has_tls)
 
     def bind(self) -> None:
         """Take the address; who connects waits.
@@ -124,14 +128,17 @@ class DaemonServer:
             self._doorway.close()
             await self._runner.cleanup()
             self._runner = None
+            await call_in_thread("spans", self._tracing.close)
 
 
 def create_application(
-    daemon: Daemon, host: str, find_caller: FindCaller, doorway: Doorway
+    daemon: Daemon, host: str, find_caller: FindCaller, doorway: Doorway, tracing: Tracing
 ) -> web.Application:
     """Return the application, for `host` and known callers, behind `doorway`."""
     guard = create_guard(host, find_caller, daemon.find_owner, doorway.perimeter)
-    app = web.Application(middlewares=[create_greeter(doorway), explain_errors, guard])
+    app = web.Application(
+        middlewares=[create_greeter(doorway), tracing.trace, explain_errors, guard]
+    )
     app[DAEMON] = daemon
     app.router.add_get("/", show_page)
     app.router.add_get("/web/{path:.+}", show_file)

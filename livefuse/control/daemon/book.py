@@ -14,8 +14,8 @@ from livefuse.telemetry import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from livefuse.control.api.views import JobPhase, Spec
-    from livefuse.control.daemon.records import JobRecord
+    from livefuse.control.api.views import JobChange, JobPhase, Spec
+    from livefuse.control.daemon.records import Ending, JobRecord
     from livefuse.control.daemon.store import JobStore
 
 T = TypeVar("T")
@@ -93,7 +93,13 @@ class JobBook:
         )
 
     async def follow(
-        self, job_id: str, phase: JobPhase, reason: str = "", *, is_wanted: bool | None = None
+        self,
+        job_id: str,
+        phase: JobPhase,
+        reason: str = "",
+        *,
+        is_wanted: bool | None = None,
+        ending: Ending | None = None,
     ) -> None:
         """Note what has become of a job, as `move`; nothing that has happened can be refused.
 
@@ -103,13 +109,19 @@ class JobBook:
         if record is None:
             return
         try:
-            await self.move(job_id, phase, reason, is_wanted=is_wanted)
+            await self._write(
+                lambda: self._store.move(job_id, phase, reason, is_wanted=is_wanted, ending=ending)
+            )
         except JobError:
             pass  # somebody has asked for something else meanwhile: that comes next
         except StorageError as error:
             get_logger("jobs").error("not kept", job=job_id, phase=phase, cause=error.message)
             self._records[job_id] = msgspec.structs.replace(
-                record, phase=phase, reason=reason, revision=record.revision + 1
+                record,
+                phase=phase,
+                reason=reason,
+                revision=record.revision + 1,
+                ending=ending or record.ending,
             )
 
     async def count_restart(self, job_id: str) -> JobRecord:
@@ -120,6 +132,10 @@ class JobBook:
             return self._store.get_job(job_id)
 
         return await self._write(count)
+
+    async def list_changes(self, job_id: str) -> list[JobChange]:
+        """Return the last changes of a job's phase, the oldest first."""
+        return await self.run(lambda: self._store.list_changes(job_id))
 
     async def delete(self, job_id: str) -> None:
         """Forget a job that does not run."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from livefuse.control.daemon.pool import WorkerPool
     from livefuse.control.daemon.supervisor import Supervisor
     from livefuse.control.daemon.worker import WorkerHandle
+    from livefuse.telemetry import Statistics
 
 T = TypeVar("T")
 _PATIENCE_S: Final = 5.0
@@ -46,6 +47,11 @@ class Daemon:
         """Return the key that made the job, None when there is no such job."""
         record = self.book.find(job_id)
         return None if record is None else record.owner
+
+    def find_last_figures(self, life: Life) -> Statistics | None:
+        """Return the figures of the job's end, if it has come to one that left some."""
+        record = self.book.find(life.job_id)
+        return life.figures or (record.ending.figures if record is not None else None)
 
     async def find_worker(self, job_id: str) -> tuple[Life, WorkerHandle]:
         """Return the job and the worker that runs it, waiting a little for one that is to come.

@@ -40,6 +40,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ) STRICT;
     CREATE TABLE fact (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
     """,
+    """
+    ALTER TABLE job ADD COLUMN ending BLOB;
+    """,
 )
 
 

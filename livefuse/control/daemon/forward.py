@@ -17,6 +17,7 @@ from yarl import URL
 
 from livefuse.control.api.body import HELD_BODY
 from livefuse.control.api.caller import get_caller
+from livefuse.control.api.tracing import get_trace
 from livefuse.control.daemon.worker import explain_loss
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ async def ask(
     Raises:
         WorkerLostError: it is gone before it has answered.
     """
-    headers = pick_headers(request) | worker.sign(get_caller(request))
+    headers = CIMultiDict(pick_headers(request))
+    headers.update(worker.sign(get_caller(request)), **get_trace())
     body = request.get(HELD_BODY) if body is None else body
     data = body if body is not None else request.content if request.can_read_body else None
     if body is not None:

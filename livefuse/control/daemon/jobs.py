@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from aiohttp import web
 
-from livefuse.control.api.body import answer, read_json
+from livefuse.control.api.body import MAX_PICTURED_BYTES, answer, read_json
 from livefuse.control.api.caller import get_caller, is_large_enough, sees
 from livefuse.control.api.hiding import hide_statistics
 from livefuse.control.api.problems import NO_STORE
@@ -23,7 +23,10 @@ from livefuse.errors import ConfigError, JobCapacityError, JobError, LivefuseErr
 from livefuse.telemetry import Statistics
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from livefuse.control.api.caller import Caller
+    from livefuse.control.api.views import JobChange
     from livefuse.control.daemon.again import Again
     from livefuse.control.daemon.context import Daemon
     from livefuse.control.daemon.records import JobRecord
@@ -49,7 +52,7 @@ async def list_jobs(request: web.Request) -> web.Response:
 async def create_job(request: web.Request) -> web.Response:
     """Make a job; with a spec submit it, and start it if asked to."""
     daemon, caller = get_daemon(request), get_caller(request)
-    wish = await read_json(request, NewJob)
+    wish = await read_json(request, NewJob, MAX_PICTURED_BYTES)
     if wish.start and wish.spec is None:
         raise ConfigError("a job without a spec cannot be started", hint="send a spec")
     record = await daemon.complete(_create(daemon, caller, wish, request.get(AGAIN)))
@@ -58,17 +61,18 @@ async def create_job(request: web.Request) -> web.Response:
 
 
 async def show_job(request: web.Request) -> web.Response:
-    """Show a job."""
+    """Show a job, with its last changes of state."""
     daemon = get_daemon(request)
     record = daemon.book.get(request.match_info["id"])
-    return answer(await _view(daemon, get_caller(request), record))
+    changes = await daemon.book.list_changes(record.job_id)
+    return answer(await _view(daemon, get_caller(request), record, changes))
 
 
 async def submit_job(request: web.Request) -> web.Response:
     """Say what a job is to do. It must not be running."""
     daemon, caller = get_daemon(request), get_caller(request)
     record = daemon.book.get(request.match_info["id"])
-    spec = await read_json(request, Spec)
+    spec = await read_json(request, Spec, MAX_PICTURED_BYTES)
     check_move(record.job_id, record.phase, "submitted")
     record = await daemon.complete(_submit(daemon, caller, record.job_id, spec))
     return answer(await _view(daemon, caller, record))
@@ -104,7 +108,7 @@ async def show_status(request: web.Request) -> web.Response:
         if record.phase in ACTIVE:
             raise JobCapacityError(f"the job {record.job_id} does not answer", hint="try again")
         raise JobError(
-            f"the job {record.job_id} has not run since livefuse was started", hint="start it first"
+            f"the job {record.job_id} has not run, or left no figures", hint="start it first"
         )
     return answer(hide_statistics(get_caller(request), figures))
 
@@ -193,7 +197,7 @@ async def _collect(daemon: Daemon, record: JobRecord) -> Statistics | None:
     """Return the figures of a job, of now or of its end; None when there are none."""
     life = daemon.supervisor.peek(record.job_id)
     if life.worker is None:
-        return life.figures
+        return daemon.find_last_figures(life)
     try:
         path = f"/v1/jobs/{record.job_id}/status"
         reply = await life.worker.ask("GET", path, timeout_s=_FIGURES_S)
@@ -202,8 +206,10 @@ async def _collect(daemon: Daemon, record: JobRecord) -> Statistics | None:
     return msgspec.json.decode(reply.data, type=Statistics)
 
 
-async def _view(daemon: Daemon, caller: Caller, record: JobRecord) -> JobView:
+async def _view(
+    daemon: Daemon, caller: Caller, record: JobRecord, changes: Sequence[JobChange] = ()
+) -> JobView:
     figures = await _collect(daemon, record)
     life = daemon.supervisor.peek(record.job_id)
     # Its figures may have taken a while: the record is the one of now.
-    return create_view(caller, daemon.book.find(record.job_id) or record, life, figures)
+    return create_view(caller, daemon.book.find(record.job_id) or record, life, figures, changes)

@@ -6,9 +6,12 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from livefuse.control.api.tracing import get_trace
 from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from livefuse.control.api.caller import Caller
     from livefuse.control.api.views import JobPhase
     from livefuse.control.daemon.worker import WorkerHandle
@@ -32,7 +35,7 @@ _WINDOW_S: Final = 60.0
 
 
 class Life:
-    """One job. `worker` runs it now; `figures` are those of its end.
+    """One job. `worker` runs it now; `figures` are those of its end, until the record has them.
 
     `outputs` are its targets by the ids that its worker gave them. `generation` grows with each
     worker. Who changes what the job is to do holds `changing` from asking what it does now until
@@ -49,10 +52,10 @@ class Life:
         """Who started it; None: it goes on by itself."""
         self.note = ""
         """What is to be known while it runs: that it goes on in another file."""
-        self.error_type = ""
-        """The name, in errors.py, of what it failed with; the daemon's end forgets it."""
         self.reason = ""
         """What its worker said last."""
+        self.trace: Mapping[str, str] = {}
+        """Of the request that asked last for its start or its end; empty: nobody's."""
         self.asked: Asked = ""
         self.changing = asyncio.Lock()
         self.news = asyncio.Event()
@@ -66,7 +69,7 @@ class Life:
     def begin(self) -> None:
         """Start anew: nobody has asked for its end."""
         self.asked, self.reason, self.note, self.figures = "", "", "", None
-        self.error_type = ""
+        self.trace = get_trace()
         self.is_over.clear()
         self._deaths.clear()
 
@@ -78,6 +81,7 @@ class Life:
         self.worker = worker
         self.generation += 1
         self.outputs = outputs
+        self.trace = {}
         self.has_worker.set()
 
     def leave_worker(self) -> None:
@@ -89,7 +93,7 @@ class Life:
     def ask(self, what: Asked) -> None:
         """Ask for its end; to be stopped is more than to be put aside, and that than to go on."""
         if _ASKED.index(what) > _ASKED.index(self.asked):
-            self.asked = what
+            self.asked, self.trace = what, get_trace()
         self.news.set()
         if self.worker is None and self.task is not None and what != "renew":
             self.task.cancel()  # whatever it waits for

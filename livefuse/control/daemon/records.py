@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from livefuse.control.api.views import JobPhase, Spec
+from livefuse.telemetry import Statistics
 
 if TYPE_CHECKING:
     from livefuse.token import Token
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job ended: the name, in errors.py, of what it failed with, and its last figures."""
+
+    error_type: str = ""
+    figures: Statistics | None = None
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,7 +25,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     `owner` is the id of the key that made it. `is_wanted`: it was started and nobody stopped it, so
     it runs again after whatever ends it. `reason` says why it is in its phase. `restarts` counts
-    the workers it has lost since it was started. `revision` grows with every change.
+    the workers it has lost since it was started. `revision` grows with every change. `ending` is
+    of its last end; a job that was started again has none.
     """
 
     job_id: str
@@ -31,17 +40,9 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     revision: int = 0
     spec: Spec | None = None
+    ending: Ending = Ending()
     is_damaged: bool = False
     """The spec is there but cannot be opened: its key is gone."""
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of phase."""
-
-    epoch_s: float
-    before: JobPhase
-    after: JobPhase
-    reason: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Where the daemon keeps its jobs; every method is one transaction (database.py).
 
-Specs hold addresses with passwords and stream keys: they lie sealed.
+Specs hold addresses with passwords and stream keys: they lie sealed, and so do last figures.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from livefuse.control.api.views import JobPhase, Spec
+from livefuse.control.api.views import JobChange, JobPhase, Spec
 from livefuse.control.daemon.life import ACTIVE, check_move
-from livefuse.control.daemon.records import Change, JobRecord
+from livefuse.control.daemon.records import Ending, JobRecord
 from livefuse.errors import JobError, JobNotFoundError, TokenError
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ class JobStore:
         """
         now = self.clock.epoch_s()
         phase: JobPhase = "draft" if spec is None else "submitted"
-        sealed = None if spec is None else self._seal(job_id, spec)
+        sealed = None if spec is None else self._seal(job_id, "spec", spec)
         with self._db.write() as db:
             try:
                 db.execute(
-                    "INSERT INTO job VALUES (?, ?, ?, ?, '', ?, ?, 0, 0, 0, ?)",
+                    "INSERT INTO job VALUES (?, ?, ?, ?, '', ?, ?, 0, 0, 0, ?, NULL)",
                     (job_id, owner, owner_name, phase, now, now, sealed),
                 )
             except sqlite3.IntegrityError:
@@ -101,7 +101,7 @@ class JobStore:
         """
         with self._db.write() as db:
             self._move(db, job_id, "submitted", is_wanted=False)
-            _set(db, job_id, spec=self._seal(job_id, spec), restarts=0)
+            _set(db, job_id, spec=self._seal(job_id, "spec", spec), restarts=0)
         return self.get_job(job_id)
 
     def change_spec(self, job_id: str, spec: Spec) -> JobRecord:
@@ -112,19 +112,29 @@ class JobStore:
         """
         with self._db.write() as db:
             self.get_job(job_id)
-            _set(db, job_id, spec=self._seal(job_id, spec))
+            _set(db, job_id, spec=self._seal(job_id, "spec", spec))
         return self.get_job(job_id)
 
     def move(
-        self, job_id: str, phase: JobPhase, reason: str = "", *, is_wanted: bool | None = None
+        self,
+        job_id: str,
+        phase: JobPhase,
+        reason: str = "",
+        *,
+        is_wanted: bool | None = None,
+        ending: Ending | None = None,
     ) -> JobRecord:
         """Bring a job into another phase, for a reason; with `is_wanted` say what is wanted of it.
+
+        `ending` is kept until it is started again.
 
         Raises:
             JobNotFoundError, JobError: there is no such job, or that does not follow.
         """
         with self._db.write() as db:
             self._move(db, job_id, phase, reason, is_wanted=is_wanted)
+            if ending is not None:
+                _set(db, job_id, ending=self._seal(job_id, "ending", ending))
         return self.get_job(job_id)
 
     def want(self, job_id: str, *, is_wanted: bool) -> JobRecord:
@@ -152,13 +162,13 @@ class JobStore:
                 check_move(job_id, job.phase, "submitted")
             db.execute("DELETE FROM job WHERE job_id = ?", (job_id,))
 
-    def list_changes(self, job_id: str) -> list[Change]:
+    def list_changes(self, job_id: str) -> list[JobChange]:
         """Return the last changes of a job's phase, the oldest first."""
         rows = self._db.read(
             "SELECT epoch_s, before, after, reason FROM change WHERE job_id = ? ORDER BY number",
             job_id,
         )
-        return [msgspec.convert(dict(row), Change) for row in rows]
+        return [msgspec.convert(dict(row), JobChange) for row in rows]
 
     # Beneath.
 
@@ -176,6 +186,8 @@ class JobStore:
         now = self.clock.epoch_s()
         wanted = job.is_wanted if is_wanted is None else is_wanted
         _set(db, job_id, phase=phase, reason=reason, since=now, is_wanted=int(wanted))
+        if phase in ACTIVE and job.phase not in ACTIVE:
+            _set(db, job_id, ending=None)
         db.execute(
             "INSERT INTO change (job_id, epoch_s, before, after, reason) VALUES (?, ?, ?, ?, ?)",
             (job_id, now, job.phase, phase, reason),
@@ -186,8 +198,8 @@ class JobStore:
             (job_id, MAX_HISTORY),
         )
 
-    def _seal(self, job_id: str, spec: Spec) -> bytes:
-        return self._sealer.seal(msgspec.json.encode(spec), f"spec:{job_id}")
+    def _seal(self, job_id: str, what: str, value: Spec | Ending) -> bytes:
+        return self._sealer.seal(msgspec.json.encode(value), f"{what}:{job_id}")
 
     def _decode(self, row: sqlite3.Row) -> JobRecord:
         spec, is_damaged = None, False
@@ -209,8 +221,19 @@ class JobStore:
             restarts=row["restarts"],
             revision=row["revision"],
             spec=spec,
+            ending=self._open_ending(row),
             is_damaged=is_damaged,
         )
+
+    def _open_ending(self, row: sqlite3.Row) -> Ending:
+        """Return what is kept of a job's end; nothing when its key is gone."""
+        if row["ending"] is None:
+            return Ending()
+        try:
+            data = self._sealer.open(row["ending"], f"ending:{row['job_id']}")
+            return msgspec.json.decode(data, type=Ending)
+        except (TokenError, msgspec.MsgspecError):
+            return Ending()
 
 
 def _set(db: sqlite3.Connection, job_id: str, **values: object) -> None:

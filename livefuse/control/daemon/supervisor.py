@@ -14,6 +14,7 @@ from livefuse.control.api.views import NewJob
 from livefuse.control.daemon.doorkeeper import Doorkeeper
 from livefuse.control.daemon.life import ACTIVE, check_move
 from livefuse.control.daemon.lives import Life
+from livefuse.control.daemon.records import Ending
 from livefuse.control.daemon.resume import place
 from livefuse.control.daemon.stint import Stint, name_owner, name_targets
 from livefuse.errors import DaemonError, JobCapacityError, JobError, LivefuseError
@@ -254,7 +255,8 @@ class Supervisor:
                 record = self.book.get(job_id)
                 spec, life.note = await place(record, self.config.record, resumes=resumes)
                 wish = NewJob(id=job_id, spec=spec, start=True)
-                await worker.ask("POST", "/v1/jobs", wish, caller=name_owner(record, life.caller))
+                owner = name_owner(record, life.caller)
+                await worker.ask("POST", "/v1/jobs", wish, caller=owner, trace=life.trace)
                 life.take_worker(worker, await name_targets(worker, record))
         except BaseException as error:
             # What a worker refuses leaves nothing in it; else nobody knows how far it came.
@@ -283,9 +285,9 @@ class Supervisor:
         await asyncio.sleep(_BACKOFF_S[min(deaths, len(_BACKOFF_S)) - 1])
 
     async def _fail(self, life: Life, taken: asyncio.Future[None], error: LivefuseError) -> None:
-        life.error_type = type(error).__name__
         await self._audit.note_failed(life.job_id, str(error))
-        await self.book.follow(life.job_id, "failed", redact_text(str(error)), is_wanted=False)
+        how, ending = redact_text(str(error)), Ending(error_type=type(error).__name__)
+        await self.book.follow(life.job_id, "failed", how, is_wanted=False, ending=ending)
         if not taken.done():
             taken.set_exception(error)
 

@@ -17,13 +17,14 @@ from livefuse import errors
 from livefuse.control.api.caller import LOCAL
 from livefuse.control.api.forwarded import Forwarded
 from livefuse.control.api.problems import ERROR_TYPE
+from livefuse.control.api.tracing import get_trace
 from livefuse.control.api.views import Problem
 from livefuse.control.daemon.log import log_line
 from livefuse.errors import DaemonTimeoutError, JobCapacityError, LivefuseError
 from livefuse.workers.process import Beat, JobBeat, WorkerOrder, WorkerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from livefuse.config import Config
     from livefuse.control.api.caller import Caller
@@ -82,17 +83,11 @@ class WorkerHandle:
         self.questions = 0
         """How many are being asked now."""
         self._loop = asyncio.get_running_loop()
-        self.began_s = self.last_beat_s = self._loop.time()
+        self.last_beat_s = self._loop.time()
         self._on_change = on_change
         secret = secrets.token_urlsafe(_SECRET_BYTES)
         self._forwarded = Forwarded(secret)
         socket = self._socket = str(folder / f"{epoch}-{number}")
-        self.session = aiohttp.ClientSession(
-            connector=aiohttp.UnixConnector(socket, limit=0, keepalive_timeout=5.0),
-            auto_decompress=False,
-            timeout=aiohttp.ClientTimeout(),
-            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-        )
         order = WorkerOrder(
             number=number,
             epoch=epoch,
@@ -108,6 +103,13 @@ class WorkerHandle:
             on_beat=lambda beat: self._call(self._take_beat, beat),
             on_line=lambda line: log_line(line, self.number, self.jobs),
             on_end=lambda code: self._call(self._take_end, code),
+        )
+        # After the process, which may not come to be: a session has to be closed.
+        self.session = aiohttp.ClientSession(
+            connector=aiohttp.UnixConnector(socket, limit=0, keepalive_timeout=5.0),
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
 
     @property
@@ -144,8 +146,11 @@ class WorkerHandle:
         *,
         caller: Caller = LOCAL,
         timeout_s: float = _PATIENCE_S,
+        trace: Mapping[str, str] | None = None,
     ) -> Reply:
         """Ask, and return what was answered with success.
+
+        `trace` is of the request that is the cause, by default that of now (api/tracing.py).
 
         Raises:
             WorkerLostError: it is gone.
@@ -153,7 +158,9 @@ class WorkerHandle:
             LivefuseError: what it said against it, in its words.
         """
         body = None if value is None else msgspec.json.encode(value)
-        headers = self.sign(caller) | ({"Content-Type": "application/json"} if body else {})
+        headers = {**self.sign(caller), **(get_trace() if trace is None else trace)}
+        if body:
+            headers["Content-Type"] = "application/json"
         try:
             with self.being_asked():
                 async with (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from livefuse.control.grpc.table import Call
     from livefuse.control.http_client import HttpClient, Query
 
-_PASSED_ON: Final = ("authorization", "idempotency-key")
+_PASSED_ON: Final = ("authorization", "idempotency-key", "traceparent", "tracestate")
 _PATIENCE_S: Final = 60.0  # for those who name no deadline
 _SILENCE_S: Final = 30.0  # events come several times a second
 _LONGEST_S: Final = 3600.0

@@ -109,7 +109,7 @@ function showHealth() {
   field.dataset.health = line.isConnected ? health : "";
   const reason = isOver ? job.error : figures?.health_reason;
   const word = health ? sayOf("health", health) : "";
-  const text = job === null ? say("noJobs") : [word, reason].filter(Boolean).join(": ");
+  const text = job === null ? say("noJobs") : [word, sayReason(reason ?? "")].filter(Boolean).join(": ");
   setText(field, line.isConnected ? text : "");
   showCovered(figures?.token?.parameters?.cover_all ?? false);
   find("cover").disabled = job === null || isOver;

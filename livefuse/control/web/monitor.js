@@ -2,7 +2,7 @@
 
 import { Lines, drawStack } from "/web/chart.js";
 import { make, setText } from "/web/dom.js";
-import { say, sayOf } from "/web/words.js";
+import { say, sayOf, sayReason } from "/web/words.js";
 
 const COLOURS = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7", "--c8"];
 const DRAW_MS = 450; // as often as an eye reads
@@ -128,7 +128,7 @@ function listLines(figures) {
 
 function fillFacts(list, figures) {
   const rows = [
-    [say("state"), [sayOf("health", figures.health), figures.health_reason].filter(Boolean).join(": ")],
+    [say("state"), [sayOf("health", figures.health), sayReason(figures.health_reason ?? "")].filter(Boolean).join(": ")],
     [say("rung"), sayOf("rung", figures.rung || "everything")],
     ...listCauses(figures),
     [say("faces"), String(figures.faces)],

@@ -34,6 +34,7 @@ def pipeline(store, clock):
         load_source=store.load_source,
         list_gallery=store.list_gallery,
         is_allowed=store.is_allowed,
+        explain_refusal=store.explain_refusal,
     )
     pipeline = Pipeline(Config(), share_sessions(), clock, services, every_frame=True)
     yield pipeline
@@ -86,6 +87,8 @@ def test_a_running_swap_is_covered_within_seconds_of_its_consent_s_end(pipeline,
             False,
         )
         assert changed > 5.0
+        how = "ended on 2023-11-15" if end == "expire" else "was revoked on 2023-11-14"
+        assert outcome.error == f"the consent for the source face {how}"
     # A new consent for the same picture is noticed as well.
     store.enroll(ASTRONAUT.read_bytes(), "Eileen Collins, tests, 1d", check=lambda _rgb: None)
     clock.advance(SECONDS * NS_PER_S)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +11,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from livefuse.config import TracingConfig
-from livefuse.control.api.tracing import Tracing
+from livefuse.control.api.tracing import Tracing, get_trace
+from tests.collector import Collector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,40 +20,10 @@ if TYPE_CHECKING:
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-class Collector(HTTPServer):
-    """Takes OTLP over HTTP."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Take)
-        self.bodies: list[tuple[str, bytes]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1/traces"
-
-
-class _Take(BaseHTTPRequestHandler):
-    server: Collector
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.bodies.append((self.path, body))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_args: object) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    server = Collector()
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with Collector() as server:
+        yield server
 
 
 def ask(tracing: Tracing, path: str = "/v1/jobs/cam7/token") -> int:
@@ -91,6 +61,50 @@ def test_streams_make_none(collector: Collector) -> None:
     # What is done within is a span of its own; the endless request around it is not.
     ask(Tracing(TracingConfig(endpoint=collector.url), "1.2"), "/v1/jobs/cam7/events")
     assert not any(b"GET /v1/jobs/{id}/events" in body for _, body in collector.bodies)
+
+
+def test_what_is_asked_of_another_process_is_carried_on(collector: Collector) -> None:
+    """In the request's own task alone: the connection's next request has its own, or none."""
+    tracing = Tracing(TracingConfig(endpoint=collector.url), "1.2", "daemon")
+    seen = []
+
+    async def handle(_request: web.Request) -> web.Response:
+        seen.append(dict(get_trace()))
+        return web.Response()
+
+    async def run() -> None:
+        app = web.Application(middlewares=[tracing.trace])
+        app.router.add_get("/v1/jobs/{id}", handle)
+        app.router.add_get("/v1/jobs/{id}/events", handle)
+        async with TestClient(TestServer(app)) as client:
+            for path in ("/v1/jobs/a", "/v1/jobs/a/events", "/v1/jobs/a"):
+                await client.get(path, headers={"traceparent": PARENT, "tracestate": "them=1"})
+        assert get_trace() == {}
+
+    asyncio.run(run())
+    tracing.close()
+    first, endless, second = seen
+    assert endless == {}
+    assert first["tracestate"] == "them=1"
+    version, trace, span, flags = first["traceparent"].split("-")
+    assert (version, trace, flags) == ("00", PARENT.split("-")[1], "01")
+    assert span not in (PARENT.split("-")[2], second["traceparent"].split("-")[2])
+    assert {(one.part, one.span) for one in collector.list_spans()} >= {("daemon", span)}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/jobs/cam7/token?key=hunter2",
+        "/v1/jobs/rtmp:%2F%2Fhost%2Fapp%2Fhunter2/token",
+        "/nowhere/hunter2",
+    ],
+)
+def test_nothing_secret_is_in_a_span(collector: Collector, path: str) -> None:
+    """C76: neither the key of a query, nor what somebody put in the place of an id."""
+    ask(Tracing(TracingConfig(endpoint=collector.url), "1.2"), path)
+    assert collector.bodies
+    assert not any(b"hunter2" in body for _, body in collector.bodies)
 
 
 def test_without_an_endpoint_nothing_is_made_and_no_package_is_needed() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,12 +17,13 @@ from livefuse.control.api.views import Spec
 from livefuse.control.daemon.answers import AnswerStore
 from livefuse.control.daemon.database import MIGRATIONS, Database
 from livefuse.control.daemon.life import ACTIVE, can_move, check_move
-from livefuse.control.daemon.records import Answer, apply_token
+from livefuse.control.daemon.records import Answer, Ending, apply_token
 from livefuse.control.daemon.store import MAX_HISTORY, JobStore
 from livefuse.errors import ConfigError, JobError, JobNotFoundError, StorageError
 from livefuse.safety.keys import KeyRing
 from livefuse.safety.seal import RingSealer
 from livefuse.token import Parameters, Token
+from tests.unit.control.figures import make_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,6 +111,69 @@ def test_every_phase_is_reached_and_has_a_way_out() -> None:
     assert all(any(can_move(before, after) for before in PHASES) for after in PHASES[1:])
     assert all(any(can_move(before, after) for after in PHASES) for before in PHASES)
     assert not any(can_move(before, "submitted") for before in ACTIVE)
+
+
+def test_how_a_job_ended_is_kept_until_it_is_started_again(
+    database: Database, reopened: JobStore
+) -> None:
+    store = open_store(database)
+    store.create_job("a", spec=SPEC)
+    store.move("a", "loading", is_wanted=True)
+    ending = Ending(error_type="IngestAuthError", figures=make_statistics(frames_out=297))
+    store.move("a", "failed", "the camera wants a password", is_wanted=False, ending=ending)
+    job = reopened.get_job("a")
+    assert job.ending == ending
+    assert job.reason == "the camera wants a password"
+    store.set_spec("a", SPEC)
+    assert reopened.get_job("a").ending == ending
+    store.move("a", "loading")
+    assert reopened.get_job("a").ending == Ending()
+
+
+def test_last_figures_lie_sealed_and_are_lost_with_their_key(
+    database: Database, reopened: JobStore
+) -> None:
+    """(C76) Where its pictures came from is nobody's business who finds the file."""
+    store = open_store(database)
+    store.create_job("a", spec=SPEC)
+    store.move("a", "loading")
+    figures = make_statistics(source="rtsp://camera-of-anna/cam")
+    store.move("a", "stopped", ending=Ending(figures=figures))
+    for path in database.path.parent.glob("jobs.db*"):
+        assert b"camera-of-anna" not in path.read_bytes(), path
+    (database.path.parent / "keys.json").unlink()
+    assert reopened.get_job("a").ending == Ending()
+
+
+def test_a_file_of_the_version_before_goes_on_as_it_was(tmp_path: Path) -> None:
+    """Written by the scripts of then: its jobs are there, and can end with what they did."""
+    path = tmp_path / "jobs.db"
+    sealer = RingSealer(KeyRing(tmp_path, SystemClock()))
+    sealed = sealer.seal(msgspec.json.encode(SPEC), "spec:a")
+    with sqlite3.connect(path) as db:
+        db.executescript(f"{MIGRATIONS[0]} PRAGMA user_version = 1;")
+        db.execute(
+            "INSERT INTO job VALUES ('a', 'k1', 'anna', 'failed', 'no route', 2, 1, 1, 3, 9, ?)",
+            (sealed,),
+        )
+        db.execute(
+            "INSERT INTO change (job_id, epoch_s, before, after, reason)"
+            " VALUES ('a', 2, 'running', 'failed', 'no route')"
+        )
+    db.close()
+    database = Database(path)
+    try:
+        store = open_store(database)
+        job = store.get_job("a")
+        assert (job.phase, job.reason, job.restarts, job.spec) == ("failed", "no route", 3, SPEC)
+        assert job.ending == Ending()
+        assert [change.reason for change in store.list_changes("a")] == ["no route"]
+        store.move("a", "loading")
+        ending = Ending(error_type="JobError", figures=make_statistics())
+        assert store.move("a", "failed", ending=ending).ending == ending
+        assert database.read("PRAGMA user_version")[0][0] == len(MIGRATIONS)
+    finally:
+        database.close()
 
 
 def test_a_refused_change_leaves_nothing(database: Database) -> None:

@@ -83,6 +83,7 @@ def test_what_is_left_goes_into_a_query_that_the_address_knows(call):
     ("name", "kind"),
     [
         ("Job", views.JobView),
+        ("JobChange", views.JobChange),
         ("Spec", views.Spec),
         ("Spec", views.SpecView),
         ("Token", Token),
