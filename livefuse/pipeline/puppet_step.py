@@ -43,7 +43,7 @@ class PuppetStep:
         """
         self._keeper.follow(state.token.source_face)
         state.source_shown = self._keeper.shown
-        if state.token.parameters.blend_ratio <= 0.0:
+        if not state.token.parameters.shows_source:
             state.did = "off"
             return
         puppet = self._keeper.made

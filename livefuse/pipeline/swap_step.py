@@ -21,7 +21,6 @@ from livefuse.pipeline.effects.mesh_swap import MeshSwapper
 from livefuse.pipeline.effects.occlusion import create_occlusion
 from livefuse.pipeline.effects.swap_network import FAMILIES, create_network_swapper
 from livefuse.pipeline.source_keeper import SourceKeeper
-from livefuse.token import LEAST_BLEND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +95,7 @@ class SwapStep:
         if state.cover_reason:
             state.did = "left to the whole cover"
             return
-        if state.token.parameters.blend_ratio < LEAST_BLEND:
+        if not state.token.parameters.shows_source:
             state.did = "off"
             return
         if state.is_cut:

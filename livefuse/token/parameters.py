@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from livefuse.token.frozen import FrozenDict
+from livefuse.token.operations import LEAST_BLEND
 
 Selector = Literal["all", "largest", "left-most", "id", "reference"]
 FailurePolicy = Literal["skip", "hold", "alert"]
@@ -45,6 +46,11 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     beautify: Annotated[dict[Name, Amount | Word], msgspec.Meta(max_length=64)] = msgspec.field(
         default_factory=FrozenDict
     )
+
+    @property
+    def shows_source(self) -> bool:
+        """Whether anything of the source face is shown: what is generated leaves marked."""
+        return self.blend_ratio >= LEAST_BLEND
 
     def __post_init__(self) -> None:
         """Freeze what could be changed behind the back of other threads."""

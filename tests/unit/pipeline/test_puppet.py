@@ -417,8 +417,11 @@ def test_without_a_portrait_all_is_covered():
     assert state.cover_reason == "no_portrait"
 
 
-def test_blend_ratio_0_is_the_input_bit_for_bit():
-    state = create_state(create_face(create_mesh()), blend_ratio=0.0)
+@pytest.mark.parametrize("blend_ratio", [0.0, 0.0019])
+def test_a_blend_of_nought_is_the_input_bit_for_bit(blend_ratio):
+    """Below what a mark is put on for nothing is shown: no ratio shows a portrait unmarked."""
+    state = create_state(create_face(create_mesh()), blend_ratio=blend_ratio)
+    assert not state.token.parameters.shows_source
     before = state.frame.buffer.copy()
     create_step(create_puppet()).run(state)
     assert state.did == "off"
