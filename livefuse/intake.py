@@ -86,7 +86,10 @@ class Entrance:
 
 
 class Intake:
-    """An `IngestSink` for one ingest. Called from the ingest's thread, `retire` from any."""
+    """An `IngestSink` for one ingest. Called from the ingest's thread, `retire` from any.
+
+    An ingest fills one frame at a time: what it could not fill is lent again.
+    """
 
     def __init__(self, entrance: Entrance, pulse: Pulse) -> None:
         self._entrance = entrance
@@ -94,10 +97,17 @@ class Intake:
         self._shift: int | None = None if entrance.media is not None else 0
         self._is_retired = False
         self._takes_sound = True
+        self._lock = threading.Lock()
+        self._lent: Frame | None = None
 
     def retire(self) -> None:
-        """Refuse whatever still comes."""
-        self._is_retired = True
+        """Refuse whatever still comes; replace the frame that it has, perhaps for ever."""
+        with self._lock:
+            self._is_retired = True
+            frame, self._lent = self._lent, None
+        stages = self._entrance.stages
+        if frame is not None and stages is not None:
+            stages.release_frame(frame, "abandoned", is_held=True)
 
     def on_media(self, media: MediaInfo) -> None:
         """Take the description of the input. Outputs were told the first one: it stays.
@@ -133,17 +143,20 @@ class Intake:
         if entrance.stages is None or not entrance.is_ready.is_set():
             self.count("skipped_while_starting")
             return None
-        self._check()
-        return entrance.stages.acquire_frame()
+        with self._lock:
+            self._check()
+            if self._lent is None:
+                self._lent = entrance.stages.acquire_frame()
+            return self._lent
 
     def on_frame(self, frame: Frame) -> None:
         """Take a filled frame."""
         stages = self._entrance.stages
         if stages is None:
             return
-        if self._is_retired:
-            stages.release_frame(frame, "abandoned")
-            raise RingClosed
+        with self._lock:
+            self._check()  # what a retired ingest still has is nobody's frame any more
+            self._lent = None
         frame.pts += self._find_shift(frame.pts)
         self._entrance.note_frame(frame.pts)
         stages.put_frame(frame)

@@ -119,11 +119,12 @@ class Stages:
         """Lend a frame to be filled, or None when all are in use."""
         return self._pool.acquire()
 
-    def release_frame(self, frame: Frame, reason: str) -> None:
-        """Take back a frame that is not to be shown, counted as dropped because of `reason`."""
+    def release_frame(self, frame: Frame, reason: str, *, is_held: bool = False) -> None:
+        """Take back a frame that is not shown, counted by `reason`; replace one that `is_held`."""
         self._telemetry.count(f"dropped_{reason}")
         self._telemetry.journal.note_drop(frame, reason)
-        self._pool.release(frame)
+        take_back = self._pool.replace if is_held else self._pool.release
+        take_back(frame)
 
     def put_frame(self, frame: Frame) -> None:
         """Take a filled frame; waits for room in `every_frame` mode.
@@ -215,9 +216,7 @@ class Stages:
             self._telemetry.count("parameter_sets_changed")
         frame = self.pictures.renew(encoder)
         if frame is not None:
-            self._telemetry.count("dropped_encoder_failed")
-            self._telemetry.journal.note_drop(frame, "encoder_failed")
-            self._pool.replace(frame)
+            self.release_frame(frame, "encoder_failed", is_held=True)
         return self._list_encode()
 
     def renew_audio(self) -> Loops:

@@ -30,9 +30,9 @@ class Stages:
     def acquire_frame(self):
         return self.pool.acquire()
 
-    def release_frame(self, frame, reason):
+    def release_frame(self, frame, reason, *, is_held=False):
         self.telemetry.count(f"dropped_{reason}")
-        self.pool.release(frame)
+        (self.pool.replace if is_held else self.pool.release)(frame)
 
     def put_frame(self, frame):
         self.frames.append(frame.pts)
@@ -101,6 +101,30 @@ def test_what_a_retired_ingest_still_gives_is_refused():
     assert bench.stages.pool.lent == 0
     assert not bench.stages.frames
     assert not bench.stages.sound
+
+
+def test_a_frame_in_the_hands_of_an_ingest_that_hangs_is_replaced():
+    """It may write into it for ever; the pool stays as large as it was."""
+    bench = Bench()
+    for _ in range(6):
+        intake = bench.open()
+        held = intake.acquire_frame()
+        intake.retire()
+        intake.retire()
+        assert bench.stages.pool.lent == 0
+        assert held is not bench.stages.pool.acquire(), "another's pixels"
+        bench.stages.pool = FramePool(64, 48, 4)
+    assert bench.entrance.telemetry.dropped() == {"abandoned": 6}
+
+
+def test_what_could_not_be_filled_is_lent_again():
+    bench = Bench()
+    intake = bench.open()
+    assert intake.acquire_frame() is intake.acquire_frame()
+    bench.put(intake, 0)
+    bench.put(intake, 3000)
+    assert bench.stages.frames == [0, 3000]
+    assert bench.stages.pool.lent == 0
 
 
 def test_another_size_is_refused_and_another_sound_left_out():
