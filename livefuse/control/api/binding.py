@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from livefuse.config import HttpConfig
 
 _PROTOCOLS: Final = ["http/1.1"]
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
 class Certificate:
@@ -82,6 +83,12 @@ def prepare_binding(config: HttpConfig) -> Certificate | None:
             "on the way may see them, http.allow_insecure = true",
         )
     return None
+
+
+def build_base_url(host: str, port: int, *, has_tls: bool) -> str:
+    """Return the address, as this machine reaches it, of what listens on `host` and `port`."""
+    host = _EVERYWHERE.get(host, host)
+    return f"{'https' if has_tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _explain(error: OSError | ValueError) -> str:

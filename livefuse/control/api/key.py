@@ -13,7 +13,7 @@ from livefuse.errors import ConfigError
 from livefuse.safety.folder import find_safety_folder, make_private_folder, write_private
 
 if TYPE_CHECKING:
-    from livefuse.config import Config
+    from livefuse.config import Config, HttpConfig
     from livefuse.control.api.caller import FindCaller
 
 _FILE: Final = "api.key"
@@ -29,11 +29,7 @@ def load_key(config: Config) -> str:
             machine are to come in without one.
     """
     if not config.http.require_key:
-        if not is_loopback(config.http.host):
-            raise ConfigError(
-                f"http.host is {config.http.host} and no key is asked for: anybody could come in",
-                hint="leave http.require_key true, or http.host at 127.0.0.1",
-            )
+        check_keyless(config.http)
         return ""
     path = Path(config.http.key_file).expanduser() if config.http.key_file else None
     if path is None:
@@ -54,6 +50,19 @@ def load_key(config: Config) -> str:
             f"{path} holds no key", hint=f"put {_SHORTEST} letters and digits or more into it"
         )
     return key
+
+
+def check_keyless(http: HttpConfig) -> None:
+    """Refuse to ask for no key where others than this machine can reach us.
+
+    Raises:
+        ConfigError: they can.
+    """
+    if not is_loopback(http.host):
+        raise ConfigError(
+            f"http.host is {http.host} and no key is asked for: anybody could come in",
+            hint="leave http.require_key true, or http.host at 127.0.0.1",
+        )
 
 
 def is_same_key(given: str, key: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from livefuse import __version__
-from livefuse.control.api.binding import prepare_binding
+from livefuse.control.api.binding import build_base_url, prepare_binding
 from livefuse.control.api.body import answer
 from livefuse.control.api.context import API_KEY, Api
 from livefuse.control.api.doorway import SERVER_OPTIONS, Doorway, create_greeter
@@ -36,7 +36,6 @@ _PORTS_TRIED: Final = 20
 # What is no HTTP gets its 400; a stack trace of it for each would let strangers fill the log.
 _SILENT: Final = logging.getLogger("livefuse.http")
 _SILENT.setLevel(logging.CRITICAL + 1)
-_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
 class ApiServer:
@@ -66,9 +65,8 @@ class ApiServer:
     @property
     def base_url(self) -> str:
         """The address as this machine reaches it."""
-        host = _EVERYWHERE.get(self._config.host, self._config.host)
-        scheme = "http" if self._certificate is None else "https"
-        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+        has_tls = self._certificate is not None
+        return build_base_url(self._config.host, self.port, has_tls=has_tls)
 
     def get_url(self, path: str) -> str:
         """Return the whole address of `path`, with the key."""

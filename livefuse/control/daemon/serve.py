@@ -10,7 +10,7 @@ import uvloop
 
 from livefuse.clock import SystemClock
 from livefuse.control.access import settle_access
-from livefuse.control.api.key import accept_key, is_loopback
+from livefuse.control.api.key import accept_key, check_keyless
 from livefuse.control.background import catch_signals
 from livefuse.control.console import complain, say
 from livefuse.control.daemon.answers import AnswerStore
@@ -28,7 +28,7 @@ from livefuse.control.daemon.store import JobStore
 from livefuse.control.daemon.supervisor import Supervisor
 from livefuse.control.grpc.beside import serve_grpc
 from livefuse.control.keys import KeyStore
-from livefuse.errors import ConfigError, LivefuseError
+from livefuse.errors import LivefuseError
 from livefuse.safety.audit import AuditLog
 from livefuse.safety.folder import find_safety_folder
 from livefuse.safety.keys import KeyRing
@@ -160,11 +160,7 @@ class _Serving:
         http = self._config.http
         if http.require_key:
             return self._keys.find_caller, self._keys.ensure_first_key()
-        if not is_loopback(http.host):
-            raise ConfigError(
-                f"http.host is {http.host} and no key is asked for: anybody could come in",
-                hint="leave http.require_key true, or http.host at 127.0.0.1",
-            )
+        check_keyless(http)
         return accept_key(""), ""
 
     def _announce(self, server: DaemonServer, key: str) -> None:
