@@ -68,6 +68,7 @@ class DaemonFolder:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            pid = ""
             with contextlib.suppress(OSError, UnicodeDecodeError):
                 pid = os.pread(lock, 32, 0).decode("ascii").strip()
             os.close(lock)
