@@ -20,7 +20,7 @@ from livefuse.publish.snapshot import Snapshot
 from livefuse.publish.start import wait_for_start
 from livefuse.publish.virtualcam import VirtualCameraOutput
 from livefuse.publish.whep import WhepOutput
-from livefuse.redact import redact_url
+from livefuse.redact import redact_text, redact_url
 from livefuse.telemetry import get_logger
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ class FanOut:
             return
         self._failed_streams.add(stream)
         kind = stream.status().kind
-        self._log.error("players get no stream", kind=kind, error=type(error).__name__)
+        self._log.error("players get no stream", kind=kind, cause=redact_text(repr(error)))
 
     def _report(self, target: _Target, error: Exception) -> None:
         """Log the first failure of an output; the rest is in its status."""
@@ -285,9 +285,8 @@ class FanOut:
             return
         target.has_failed = True
         status = target.output.status()
-        self._log.error(
-            "output failed", kind=status.kind, url=status.url, error=type(error).__name__
-        )
+        cause = redact_text(repr(error), (target.url,))
+        self._log.error("output failed", kind=status.kind, url=status.url, cause=cause)
 
 
 def _start_closing(output: Output | FrameOutput, timeout_s: float) -> threading.Thread:

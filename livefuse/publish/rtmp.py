@@ -21,7 +21,7 @@ from livefuse.publish.rtmp_dial import TargetDialler
 from livefuse.publish.rtmp_failure import Failure, explain_stall
 from livefuse.publish.rtmp_session import Session
 from livefuse.publish.rtmp_state import TargetState
-from livefuse.redact import redact_url
+from livefuse.redact import redact_text, redact_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,18 +110,25 @@ class RtmpOutput:
 
     def _run(self, task: Task) -> None:
         backoff = Backoff(self._config.backoff_min_ms, self._config.backoff_max_ms)
-        state = self._state
-        while not state.is_closing:
-            try:
-                dial = self._dialler.choose(task)
-            except PublishError as error:
-                state.note_lost(Failure("refused", error), 0)
-            else:
-                session = Session(state, dial, self._config, self._clock)
-                session.run()
-                if session.has_held(_HELD_NS):
-                    backoff.reset()
+        while not self._state.is_closing:
+            if self._serve(task):
+                backoff.reset()
             self._pause(backoff.next_ms())
+
+    def _serve(self, task: Task) -> bool:
+        """Live through one connection; return whether it held for a while."""
+        session: Session | None = None
+        try:
+            dial = self._dialler.choose(task)
+            session = Session(self._state, dial, self._config, self._clock)
+            session.run()
+        except PublishError as error:
+            self._state.note_lost(Failure("refused", error), 0)
+        except Exception as error:  # noqa: BLE001 - whatever it is, only this connection is lost
+            text = redact_text(f"{type(error).__name__}: {error}", (task.url,))
+            failure = PublishError(f"the sender failed ({text})", hint="please report this fault")
+            self._state.note_lost(Failure("refused", failure), 0)
+        return session is not None and session.has_held(_HELD_NS)
 
     def _pause(self, wait_ms: int) -> None:
         """Wait for the next try, in steps, so that closing is not kept waiting."""

@@ -85,6 +85,7 @@ def test_one_that_fails_does_not_harm_the_others():
     assert good.got == media.packets
     assert [entry["event"] for entry in said] == ["output failed"]
     assert "word" not in str(said)
+    assert "broke" in said[0]["cause"]
     fanout.close(1)
     assert bad.is_closed
     assert good.is_closed
