@@ -99,9 +99,6 @@ class SoundOut:
                     pulse.end()
         except RingClosed:
             self._send(track.flush())
-        finally:
-            if track.errors:
-                self._telemetry.count("audio_errors", track.errors)
 
     def follow(self, pictures: PictureLine) -> None:
         """Let silence fill the time where sound stays behind `pictures`.
@@ -117,7 +114,11 @@ class SoundOut:
     def _take(self, track: AudioTrack, packet: Packet) -> None:
         if track.source_codec == "opus":
             self._pass_on_source(packet)
-        self._send(track.process(packet))
+        errors = track.errors
+        packets = track.process(packet)
+        if track.errors > errors:
+            self._telemetry.count("audio_errors", track.errors - errors)
+        self._send(packets)
         self._note_delay(packet)
 
     def _send(self, packets: list[Packet]) -> None:

@@ -160,6 +160,21 @@ def test_a_sound_that_hangs_holds_no_silence_up(monkeypatch):
     run.finish()
 
 
+def test_what_cannot_be_decoded_is_counted_while_it_comes(monkeypatch):
+    run = Run()
+
+    def fail(track, _packet):
+        track.errors += 1
+        return []
+
+    monkeypatch.setattr(AudioTrack, "process", fail)
+    run.thread.start()
+    run.give(run.packets[:3])
+    wait_for(lambda: run.count("audio_errors") == 3)
+    run.finish()
+    assert run.count("audio_errors") == 3
+
+
 def test_its_delay_is_told():
     """(C51) How long sound takes, and how far ahead of its picture it is therefore."""
     run = Run()
