@@ -66,6 +66,8 @@ class JobWatch:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
+        self._told_fault = ""
+        self._logger = get_logger("audit")
 
     def add(self, job: Job) -> None:
         """Look at `job` from now on."""
@@ -99,12 +101,21 @@ class JobWatch:
 
     def _run(self) -> None:
         while not self._closing.wait(_LOOK_S):
-            self.look()
-            self._room.look()
+            try:
+                self.look()
+                self._room.look()
+            except Exception as error:  # noqa: BLE001 - what is to come has to be logged too
+                self._tell_fault(redact_text(f"{type(error).__name__}: {error}"))
             with self._lock:
                 if not self._watched:
                     self._thread = None
                     return
+
+    def _tell_fault(self, text: str) -> None:
+        """Log a fault of ours, once for as long as it is the same."""
+        if text != self._told_fault:
+            self._told_fault = text
+            self._logger.error("a look at the jobs failed", cause=text)
 
     def _list_running(self) -> list[Job]:
         with self._lock:

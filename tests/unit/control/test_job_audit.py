@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+import structlog
 
 from livefuse.clock import NS_PER_S, ManualClock
 from livefuse.config import AuditConfig, load_config
@@ -210,6 +211,27 @@ def test_what_flickers_fills_no_disc(watch, log, clock):
     clock.advance(60 * NS_PER_S)
     tell(watch, job, "DEGRADED_INPUT")
     assert list_records(log)[-1] == ("job.degraded", "a")
+
+
+def test_a_fault_ends_no_watch(log, clock, monkeypatch):
+    """What happens to jobs is logged after it, and the fault is told, once."""
+    looked = threading.Semaphore(0)
+
+    def fail(watch):
+        looked.release()
+        raise OSError("broken rtsp://u:p@h/cam")
+
+    watch, job = JobWatch(log, AuditConfig(), clock), FakeJob("a")
+    with monkeypatch.context() as patch, structlog.testing.capture_logs() as said:
+        patch.setattr(JobWatch, "look", fail)
+        watch.add(cast("Any", job))
+        for _ in range(3):
+            assert looked.acquire(timeout=10)
+    faults = [entry["cause"] for entry in said if entry["event"] == "a look at the jobs failed"]
+    assert faults == ["OSError: broken rtsp://***@h/cam"]
+    job.is_over.set()
+    watch.close()
+    assert list_records(log) == [("job.stopped", "a")]
 
 
 class TestRoom:
