@@ -79,7 +79,7 @@ class InputChange(msgspec.Struct, frozen=True, kw_only=True):
     state: str
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     """All decisions of a replay, and the costs it was made with: it can be given as costs again."""
 
     recording: dict[str, Any]
@@ -230,7 +230,7 @@ class DecisionJournal(Journal):
         return _round_ms(moment_ns - self._started_ns)
 
 
-def format_report(report: Report) -> bytes:
+def format_report(report: ReplayReport) -> bytes:
     """Return the report as JSON, an entry of a list on each line, the same for the same report."""
     parts = []
     for name in report.__struct_fields__:

@@ -27,7 +27,7 @@ from livefuse.errors import ConfigError
 if TYPE_CHECKING:
     from cyclopts import App
 
-    from livefuse.decisions import Report
+    from livefuse.decisions import ReplayReport
     from livefuse.replay import KnownCosts
 
 _MEASURED: Final = "measured"
@@ -179,7 +179,7 @@ def _replay(
             say(line)
 
 
-def _describe(report: Report) -> list[str]:
+def _describe(report: ReplayReport) -> list[str]:
     """Return the sums in words."""
     summary = report.summary
     drops = summary["dropped"]

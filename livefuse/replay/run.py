@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from livefuse.clock import NS_PER_S
-from livefuse.decisions import DecisionJournal, Report
+from livefuse.decisions import DecisionJournal, ReplayReport
 from livefuse.errors import IngestUnsupportedError
 from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.replay import Player
@@ -92,7 +92,7 @@ class Replay:
         )
         self._media: MediaInfo | None = None
 
-    def run(self) -> Report:
+    def run(self) -> ReplayReport:
         """Replay all of it and return what was decided.
 
         Raises:
@@ -148,10 +148,10 @@ class Replay:
                 hint="check the codec, or that it began with a keyframe",
             )
 
-    def _report(self) -> Report:
+    def _report(self) -> ReplayReport:
         rungs = self._config.governor.rungs
         media = self._media
-        return Report(
+        return ReplayReport(
             recording=self._recording.describe(),
             job={
                 "operations": list(self._spec.operations),

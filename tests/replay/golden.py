@@ -23,7 +23,7 @@ from tests.replay.stream import MadeRecording
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from livefuse.decisions import FrameDecision, Report
+    from livefuse.decisions import FrameDecision, ReplayReport
     from livefuse.ingest.playback import Entry
 
 DATA = Path(__file__).parent / "data"
@@ -74,7 +74,7 @@ SCENES = {
 }
 
 
-def replay_scene(name: str) -> Report:
+def replay_scene(name: str) -> ReplayReport:
     """Replay the recording of that name."""
     scene, config = SCENES[name], create_config(**_CHEAP)
     recording = open_recording(DATA / f"{name}.mkv", config.ingest)
@@ -88,7 +88,7 @@ def replay_scene(name: str) -> Report:
     return create_replay(begin, operations=scene.operations, costs=costs, config=config).run()
 
 
-def condense(report: Report) -> dict[str, Any]:
+def condense(report: ReplayReport) -> dict[str, Any]:
     """Return the decisions of `report`, small and readable."""
     frames = report.frames
     names = dict.fromkeys(name for f in frames for name in (*f.done, *f.spared))
@@ -114,7 +114,7 @@ def condense(report: Report) -> dict[str, Any]:
     }
 
 
-def write_golden(name: str, report: Report) -> None:
+def write_golden(name: str, report: ReplayReport) -> None:
     """Let `report` be what is expected from now on."""
     GOLDENS.mkdir(exist_ok=True)
     text = json.dumps(condense(report), indent=1, ensure_ascii=False)

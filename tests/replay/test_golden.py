@@ -12,18 +12,18 @@ from livefuse.decisions import format_report
 from tests.replay.golden import DATA, SCENES, condense, read_golden, replay_scene
 
 if TYPE_CHECKING:
-    from livefuse.decisions import FrameDecision, Report
+    from livefuse.decisions import FrameDecision, ReplayReport
 
 _S = 90_000
 pytestmark = pytest.mark.timeout(240)
 
 
 @cache
-def _replay(name: str) -> Report:
+def _replay(name: str) -> ReplayReport:
     return replay_scene(name)
 
 
-def _list_left(report: Report) -> list[tuple[int, FrameDecision]]:
+def _list_left(report: ReplayReport) -> list[tuple[int, FrameDecision]]:
     """Return what left: where on the line, and the frame."""
     left = sorted((frame for frame in report.frames if frame.left), key=lambda frame: frame.left)
     return [
@@ -31,7 +31,7 @@ def _list_left(report: Report) -> list[tuple[int, FrameDecision]]:
     ]
 
 
-def _list_gaps_ms(report: Report) -> list[float]:
+def _list_gaps_ms(report: ReplayReport) -> list[float]:
     places = [place for place, _ in _list_left(report)]
     return [(after - before) / 90 for before, after in itertools.pairwise(places)]
 

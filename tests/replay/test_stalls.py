@@ -14,7 +14,7 @@ from tests.replay.stream import FPS, MadeRecording, encode_pictures, make_item, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from livefuse.decisions import Report
+    from livefuse.decisions import ReplayReport
     from livefuse.ingest.playback import Entry
 
 _GOP = encode_pictures(FPS, size=(64, 48))
@@ -42,7 +42,7 @@ class Camera:
             (self._connection, first + n, since_s + n / FPS) for n in range(round(seconds * FPS))
         ]
 
-    def replay(self) -> Report:
+    def replay(self) -> ReplayReport:
         return create_replay(MadeRecording(self._make), config=_CONFIG).run()
 
     def _make(self) -> Iterator[Entry]:
@@ -55,7 +55,7 @@ class Camera:
                 yield item
 
 
-def check(report: Report, *, longest_ms: float = 1100.0) -> None:
+def check(report: ReplayReport, *, longest_ms: float = 1100.0) -> None:
     """Stamps rise, leave no gap, and end where the time is."""
     left = sorted((frame for frame in report.frames if frame.left), key=lambda frame: frame.left)
     stamps = [frame.pts or 0 if frame.shown_pts is None else frame.shown_pts for frame in left]

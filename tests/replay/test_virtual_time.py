@@ -25,7 +25,7 @@ from tests.replay.stream import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from livefuse.decisions import FrameDecision, Report
+    from livefuse.decisions import FrameDecision, ReplayReport
     from livefuse.ingest.playback import Entry
 
 _RING_DEPTH = 2
@@ -38,7 +38,7 @@ def _plain_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     use_plain_steps(monkeypatch, "detect", "blur")
 
 
-def _list_fate(report: Report, fate: str) -> list[FrameDecision]:
+def _list_fate(report: ReplayReport, fate: str) -> list[FrameDecision]:
     return [frame for frame in report.frames if frame.fate == fate]
 
 

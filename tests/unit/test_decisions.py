@@ -12,7 +12,7 @@ from livefuse.decisions import (
     DecisionJournal,
     FrameDecision,
     InputChange,
-    Report,
+    ReplayReport,
     RungChange,
     format_report,
 )
@@ -118,7 +118,7 @@ def test_more_frames_than_are_kept_are_counted_all_the_same(
 
 
 def test_a_report_is_json_with_a_frame_on_each_line() -> None:
-    report = Report(
+    report = ReplayReport(
         recording={"file": "a"},
         job={},
         summary={"shown": 2},

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from livefuse.clock import NS_PER_S
-from livefuse.decisions import Report, format_report
+from livefuse.decisions import ReplayReport, format_report
 from livefuse.errors import ConsentError, IngestUnsupportedError
 from livefuse.ingest.playback import InputEvent
 from livefuse.pipeline.steps import STEPS
@@ -43,12 +43,12 @@ def _plain_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     use_plain_steps(monkeypatch, "detect", "blur", "beautify", "align", "enhance")
 
 
-def _list_shown(report: Report) -> list[FrameDecision]:
+def _list_shown(report: ReplayReport) -> list[FrameDecision]:
     shown = [frame for frame in report.frames if frame.fate in ("shown", "held")]
     return sorted(shown, key=lambda frame: frame.left)
 
 
-def _list_line(report: Report) -> list[int]:
+def _list_line(report: ReplayReport) -> list[int]:
     """Return the stamps that left, in order."""
     shown = [f.shown_pts if f.shown_pts is not None else f.pts for f in _list_shown(report)]
     return [pts for pts in shown if pts is not None]
