@@ -1,6 +1,6 @@
 """What a new configuration changes: at once, for which jobs, or with the next daemon only. Pure.
 
-`TREATMENTS` says it of each section, or of each key where those of a section differ.
+`RULES` says it of each section, or of each key where those of a section differ.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLACELESS: Final = frozenset({"test", "demo", "whip"})
 """Kinds of sources that reach for nothing: no host is called, no file read."""
 
 
-class Treatment(NamedTuple):
+class Rule(NamedTuple):
     """How a change is applied.
 
     `at_once`: the daemon and its workers take it over while they run. `jobs`: those that `concerns`
@@ -35,8 +35,8 @@ class Treatment(NamedTuple):
     concerns: Callable[[Spec], bool] = lambda _: False
 
 
-def _jobs_with(*operations: str) -> Treatment:
-    return Treatment("jobs", lambda spec: not frozenset(operations).isdisjoint(_read(spec)))
+def _jobs_with(*operations: str) -> Rule:
+    return Rule("jobs", lambda spec: not frozenset(operations).isdisjoint(_read(spec)))
 
 
 def _read(spec: Spec) -> tuple[str, ...]:
@@ -55,11 +55,12 @@ def _reaches_out(spec: Spec) -> bool:
     return bool(spec.targets) or get_kind(spec.source.strip()) not in _PLACELESS
 
 
-_AT_ONCE: Final = Treatment("at_once")
-_NEXT_DAEMON: Final = Treatment("daemon")
-_ALL_JOBS: Final = Treatment("jobs", lambda _: True)
+_AT_ONCE: Final = Rule("at_once")
+_NEXT_DAEMON: Final = Rule("daemon")
+_ALL_JOBS: Final = Rule("jobs", lambda _: True)
+_REACHING_OUT: Final = Rule("jobs", _reaches_out)
 
-TREATMENTS: Final[Mapping[str, Treatment | Mapping[str, Treatment]]] = {
+RULES: Final[Mapping[str, Rule | Mapping[str, Rule]]] = {
     "ingest": _ALL_JOBS,
     "ring": _ALL_JOBS,
     "pipeline": _ALL_JOBS,
@@ -83,8 +84,8 @@ TREATMENTS: Final[Mapping[str, Treatment | Mapping[str, Treatment]]] = {
     "mark": _ALL_JOBS,
     "audio": _ALL_JOBS,
     "publish": _ALL_JOBS,
-    "rtmp": Treatment("jobs", _has_push),
-    "record": Treatment("jobs", _has_file),
+    "rtmp": Rule("jobs", _has_push),
+    "record": Rule("jobs", _has_file),
     "replay": _ALL_JOBS,
     "http": {
         "enabled": _NEXT_DAEMON,
@@ -101,14 +102,23 @@ TREATMENTS: Final[Mapping[str, Treatment | Mapping[str, Treatment]]] = {
         "max_viewers": _AT_ONCE,
     },
     "grpc": _NEXT_DAEMON,
-    # Jobs dial again by the rules that they were started with.
-    "access": Treatment("jobs", _reaches_out),
+    # Jobs dial again by the rules that they were started with; who opens a session of WebRTC is
+    # judged by those of now.
+    "access": {
+        "restrict": _REACHING_OUT,
+        "source_schemes": _REACHING_OUT,
+        "target_schemes": _REACHING_OUT,
+        "networks": _REACHING_OUT,
+        "webrtc_networks": _AT_ONCE,
+        "listen_addresses": _REACHING_OUT,
+        "media_folders": _REACHING_OUT,
+    },
     "limits": _AT_ONCE,
     # Every job can be watched by WHEP.
     "webrtc": _ALL_JOBS,
-    "models": Treatment("jobs", lambda spec: bool(_read(spec))),
+    "models": Rule("jobs", lambda spec: bool(_read(spec))),
     "safety": _NEXT_DAEMON,
-    "refuse": Treatment("jobs", lambda spec: bool(spec.source_face)),
+    "refuse": Rule("jobs", lambda spec: bool(spec.source_face)),
     "audit": _NEXT_DAEMON,
     "daemon": {
         "folder": _NEXT_DAEMON,
@@ -143,13 +153,13 @@ class Changes(NamedTuple):
 
     def concern(self, spec: Spec) -> bool:
         """Say whether a job that does what `spec` says is to begin again for them."""
-        return any(find_treatment(*key.split(".")).concerns(spec) for key in self.jobs)
+        return any(find_rule(*key.split(".")).concerns(spec) for key in self.jobs)
 
 
-def find_treatment(section: str, key: str) -> Treatment:
+def find_rule(section: str, key: str) -> Rule:
     """Return how a change of a key is applied."""
-    found = TREATMENTS[section]
-    return found if isinstance(found, Treatment) else found[key]
+    found = RULES[section]
+    return found if isinstance(found, Rule) else found[key]
 
 
 def compare(before: Config, after: Config) -> Changes:
@@ -159,7 +169,7 @@ def compare(before: Config, after: Config) -> Changes:
         old, new = getattr(before, section), getattr(after, section)
         for field in msgspec.structs.fields(kind) if old != new else ():
             if getattr(old, field.name) != getattr(new, field.name):
-                group = find_treatment(section, field.name).kind
+                group = find_rule(section, field.name).kind
                 found[group].append(f"{section}.{field.name}")
     return Changes(**{group: tuple(keys) for group, keys in found.items()})
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from livefuse.config import SECTIONS, Config
 from livefuse.control.api.views import Spec
 from livefuse.control.daemon.reload import (
-    TREATMENTS,
+    RULES,
     Changes,
-    Treatment,
+    Rule,
     compare,
-    find_treatment,
+    find_rule,
     take_over,
 )
 
@@ -54,10 +54,10 @@ def change(config: Config, section: str, key: str, value: Any = None) -> Config:
 
 
 def test_every_section_and_key_stands_in_one_group():
-    assert TREATMENTS.keys() == SECTIONS.keys()
+    assert RULES.keys() == SECTIONS.keys()
     for section, kind in SECTIONS.items():
-        found = TREATMENTS[section]
-        if not isinstance(found, Treatment):
+        found = RULES[section]
+        if not isinstance(found, Rule):
             assert list(found) == [field.name for field in msgspec.structs.fields(kind)]
             assert len({each.kind for each in found.values()}) > 1, f"{section} is of one kind"
 
@@ -70,7 +70,7 @@ def test_a_change_is_found_and_only_what_may_be_is_taken_over(section: str, key:
     name = f"{section}.{key}"
     assert [*changes.at_once, *changes.jobs, *changes.daemon] == [name]
     taken = take_over(before, after)
-    kind = find_treatment(section, key).kind
+    kind = find_rule(section, key).kind
     assert getattr(changes, kind) == (name,)
     assert (taken == before) is (kind == "daemon")
     assert compare(taken, after).daemon == changes.daemon
