@@ -118,17 +118,17 @@ def test_a_log_that_nobody_can_take_ends_no_thread(monkeypatch):
         stream.close()
 
 
-def test_a_job_whose_steps_keep_failing_is_degraded_until_they_do_not():
+def test_how_many_of_the_last_frames_failed_is_said_once_there_were_enough():
     """(C21)"""
     telemetry = Telemetry(ManualClock())
     for _ in range(29):
         telemetry.note_outcome(failed=True)
-    assert not telemetry.is_degraded()
+    assert telemetry.get_failed_share() == 0.0
     telemetry.note_outcome(failed=True)
-    assert telemetry.is_degraded()
-    for _ in range(16):
+    assert telemetry.get_failed_share() == 1.0
+    for _ in range(15):
         telemetry.note_outcome(failed=False)
-    assert not telemetry.is_degraded()
+    assert telemetry.get_failed_share() == 0.5
 
 
 def test_what_is_made_for_a_job_names_it_in_its_logs(capsys):
