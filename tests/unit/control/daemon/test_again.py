@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from aiohttp import web
@@ -19,13 +20,16 @@ from livefuse.control.daemon.context import DAEMON
 from livefuse.control.daemon.database import Database
 from livefuse.errors import JobError
 
+if TYPE_CHECKING:
+    from livefuse.control.daemon.context import Daemon
+
 
 @pytest.fixture
 def app(tmp_path):
     with contextlib.closing(Database(tmp_path / "jobs.db")) as database:
         made = web.Application()
         answers = AnswerStore(database, SystemClock())
-        made[DAEMON] = SimpleNamespace(answers=answers, under_way=set())
+        made[DAEMON] = cast("Daemon", SimpleNamespace(answers=answers, under_way=set()))
         yield made
 
 
@@ -48,13 +52,16 @@ def test_who_hangs_up_and_asks_again_is_not_the_first(app):
             await asyncio.Event().wait()
         return web.json_response({"id": "a"}, status=201)
 
+    async def ask(app: web.Application) -> web.StreamResponse:
+        return await handle(create_request(app))
+
     async def run():
         async with asyncio.TaskGroup() as group:
-            first = group.create_task(handle(create_request(app)))
+            first = group.create_task(ask(app))
             await begun.wait()
             first.cancel()
         assert first.cancelled()
-        return [await handle(create_request(app)) for _ in range(2)]
+        return [await ask(app) for _ in range(2)]
 
     second, third = asyncio.run(run())
     assert seen == [False, True]
