@@ -156,19 +156,6 @@ def convert_mesh_to_106(mesh: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(mesh[_MESH_TO_106, :2].mean(axis=1), np.float32)
 
 
-def convert_68_to_5(points: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return float32 (5, 2) of (68, 2 or 3) points."""
-    xy = points[:, :2]
-    return np.stack(
-        [xy[36:42].mean(axis=0), xy[42:48].mean(axis=0), xy[30], xy[48], xy[54]]
-    ).astype(np.float32)
-
-
-def convert_106_to_5(points: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return float32 (5, 2) of insightface's (106, 2) points."""
-    return np.asarray(points[[38, 88, 86, 52, 61], :2], np.float32)
-
-
 def _convert_mesh(mesh: NDArray[np.float32], count: int) -> NDArray[np.float32] | None:
     convert = _CONVERSIONS.get(count)
     return convert(mesh) if convert is not None else None

@@ -103,8 +103,3 @@ def choose_known(faces: Sequence[Face], parameters: Parameters) -> None:
                 face.chosen = bool(face.person) and face.person in parameters.people
             case _:
                 return
-
-
-def choose_faces(faces: Sequence[Face], parameters: Parameters) -> None:
-    """Set `chosen` of each face as the first frame of a stream would."""
-    FaceSelector().choose(faces, parameters, 0.0)

@@ -7,16 +7,13 @@ one as `avatar:NAME` in `source_face`.
 from __future__ import annotations
 
 import difflib
-import hashlib
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from livefuse.errors import ConfigError
-from livefuse.face import SourceFace
 from livefuse.frame import Colour
 from livefuse.pipeline.effects.avatar_fox import draw_fox
 from livefuse.pipeline.effects.avatar_porcelain import draw_porcelain
-from livefuse.pipeline.effects.avatar_portrait import draw_portrait
 from livefuse.pipeline.effects.avatar_render import AvatarRenderer, Drawing, Wearer
 from livefuse.pipeline.effects.avatar_robot import draw_robot
 
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from livefuse.face import Face
+    from livefuse.face import Face, SourceFace
     from livefuse.pipeline.state import FrameState
 
 AVATAR_PREFIX: Final = "avatar:"
@@ -73,18 +70,6 @@ def check_avatar(face_id: str) -> str:
 def get_drawing(name: str) -> Drawing:
     """Return the drawing called `name`; drawn once in a process, which takes a second."""
     return AVATARS[name].draw()
-
-
-def load_avatar(face_id: str) -> tuple[SourceFace, NDArray[np.float32]]:
-    """Return the portrait of `avatar:NAME` and its mesh, float32 (468, 3) px of that picture.
-
-    Raises:
-        ConfigError: there is none of that name.
-    """
-    name = check_avatar(face_id)
-    portrait, mesh = draw_portrait(get_drawing(name))
-    digest = hashlib.sha256(portrait.tobytes()).hexdigest()
-    return SourceFace(face_id, portrait, digest, "drawing"), mesh
 
 
 class AvatarSwapper:

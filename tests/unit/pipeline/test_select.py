@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from livefuse.face import Box, Face, Track
-from livefuse.pipeline.analysis.select import FaceSelector, choose_faces, choose_known
+from livefuse.pipeline.analysis.select import FaceSelector, choose_known
 from livefuse.token import Parameters
 
 DT_S = 1 / 30
@@ -31,7 +31,7 @@ def test_the_first_frame_chooses_plainly():
         ({"select": "reference", "people": ("anna",)}, [3]),
         ({"select": "reference", "people": ("bob",)}, []),
     ):
-        choose_faces(faces, Parameters(**parameters))
+        FaceSelector().choose(faces, Parameters(**parameters), 0.0)
         assert [face.track.track_id for face in faces if face.chosen] == expected
 
 
