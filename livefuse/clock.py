@@ -99,7 +99,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to, for tests and replays."""
+    """A clock that moves only when told to, for tests; replays have virtual/."""
 
     def __init__(self, start_ns: int = 0, epoch_s: float = 1_700_000_000.0) -> None:
         self._now_ns = start_ns

@@ -1,6 +1,6 @@
 """The threads of a job: who works, and who takes the place of one that hangs or has died.
 
-`look` is called by one thread, the job's supervisor, about four times a second and as soon as there
+`look` is called by one thread, the job's supervisor, about five times a second and as soon as there
 is something to do (`wait`). It asks the watchdog (pure) and does what it says: what is broken is
 abandoned at once, counted, told once, and made anew after a moment that grows when it goes on
 breaking; too often, and the job fails with a sentence.

@@ -1,7 +1,7 @@
 """Who works, since when, and whether that is too long: pulses in, verdicts out. Pure.
 
 Each loop of a job has a pulse and says when it begins and ends a piece of work; waiting for input
-is no work. One thread looks at all of them, about four times a second. How often something is made
+is no work. One thread looks at all of them, about five times a second. How often something is made
 anew is counted here too, so that a fault which comes back at once ends a job instead of keeping it
 busy.
 """

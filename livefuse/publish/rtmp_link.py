@@ -1,4 +1,4 @@
-"""The parent's end of an RTMP child: a process, a pipe in, lines out. Nothing here blocks."""
+"""The parent's end of an RTMP child: a process, a pipe in, lines out. Nothing but `kill` blocks."""
 
 from __future__ import annotations
 
