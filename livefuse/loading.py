@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from livefuse.clock import NS_PER_MS, NS_PER_S
-
 _TRIAL_WIDTH_PX, _TRIAL_HEIGHT_PX = 640, 360  # before anybody knows the size
 
 if TYPE_CHECKING:
@@ -78,7 +76,7 @@ class Loading:
         Raises:
             Exception: whatever it failed of.
         """
-        self._is_prepared.wait(None if patience_ms is None else patience_ms / 1000)
+        self._is_prepared.wait(_to_s(patience_ms))
         if self._error is not None:
             raise self._error
 
@@ -88,8 +86,11 @@ class Loading:
         Raises:
             Exception: whatever it failed of.
         """
-        timeout_s = None if patience_ms is None else patience_ms * NS_PER_MS / NS_PER_S
-        is_over = self._is_over.wait(timeout_s)
+        is_over = self._is_over.wait(_to_s(patience_ms))
         if self._error is not None:
             raise self._error
         return is_over
+
+
+def _to_s(patience_ms: int | None) -> float | None:
+    return None if patience_ms is None else patience_ms / 1000
