@@ -71,6 +71,16 @@ def test_every_line_about_a_job_names_it_and_who_acts(daemon: RunningDaemon) -> 
     assert "hunter2" not in daemon.err_path.read_text()
 
 
+def wait_rows(daemon: RunningDaemon, **healths: str) -> dict[str, list[str]]:
+    """Ask `livefuse top` until it tells these healths; return each job's words."""
+    deadline = time.monotonic() + 30
+    while True:
+        rows = {line[0]: line[1:] for line in top(daemon)}
+        if all(rows[name][:1] == [health] for name, health in healths.items()):
+            return rows
+        assert time.monotonic() < deadline, (rows, daemon.read_log())
+
+
 def test_top_shows_a_daemons_jobs_as_they_are(daemon: RunningDaemon) -> None:
     """One that is fine, one whose server is gone, one that has failed, one not yet begun."""
     daemon.run_job(TINY, "fine")
@@ -83,12 +93,11 @@ def test_top_shows_a_daemons_jobs_as_they_are(daemon: RunningDaemon) -> None:
     daemon.wait_frames("fine")
     daemon.wait_state("lost", "failed")
     daemon.wait_state("cut", "degraded")
-    rows = {line[0]: line[1:] for line in top(daemon)}
-    assert rows["fine"][0] == "ONLINE"
+    # What a busy machine does to a job for a while is not what this is about.
+    rows = wait_rows(daemon, fine="ONLINE", cut="ERROR")
     assert float(rows["fine"][2]) > 0
     assert rows["draft"] == ["draft"]
     assert rows["lost"][0] == "failed"
-    assert rows["cut"][0] == "ERROR"
     assert "0/1" in rows["cut"]
     said = [" ".join(line) for line in top(daemon)]
     assert any("refused the connection" in line for line in said)

@@ -85,7 +85,9 @@ def test_a_job_from_draft_to_deletion(api, client):
     assert client.StartJob(job_id="life").state == "running"
     api.wait_frames("life")
     assert client.GetJob(job_id="life").statistics["frames_out"] >= 5
-    assert client.GetStatus(job_id="life").statistics["state"] == "live"
+    wait_until(
+        lambda: client.GetStatus(job_id="life").statistics["state"] == "live", 20, "the state"
+    )
     assert client.StopJob(job_id="life").state == "stopped"
     assert "life" in [one.id for one in client.ListJobs().jobs]
     client.DeleteJob(job_id="life")

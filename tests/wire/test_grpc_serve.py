@@ -9,7 +9,7 @@ import pytest
 
 from livefuse.control.remote import connect_manager
 from livefuse.errors import ConsentError, JobNotFoundError
-from tests.daemons import RunningDaemon
+from tests.daemons import ON_AIR, RunningDaemon
 from tests.wire.servers import wait_until
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]
@@ -37,7 +37,7 @@ def test_a_job_by_grpc_lives_in_a_worker(daemon):
         made = twice.CreateJob(spec=spec, start=True)
         assert twice.CreateJob(spec=spec, start=True).id == made.id
         assert len(client.ListJobs().jobs) == 1
-        wait_until(lambda: client.GetJob(job_id=made.id).state == "running", 40, "running")
+        wait_until(lambda: client.GetJob(job_id=made.id).state in ON_AIR, 40, "on air")
         token = client.GetToken(job_id=made.id)
         patch = {"job_id": made.id, "patch": {"operations": ["detect"]}, "if_match": token.etag}
         assert list(client.PatchToken(**patch).token.operations) == ["detect"]

@@ -58,8 +58,7 @@ def test_a_server_that_is_down_at_the_start_stops_nobody_and_is_found_later(tmp_
             stack.callback(down.stop)
             wait_state(job, 0, "live")
             wait_state(job, 2, "live")
-            refused = get_output(job, 1)
-            assert refused["state"] == "refused"
+            refused = wait_state(job, 1, "refused")
             assert "the connection was refused" in str(refused["error"])
             assert refused["connected"] is False
             assert "/b" not in str(refused)
@@ -218,16 +217,16 @@ def test_outputs_are_added_and_removed_while_the_job_runs(tmp_path):
         with running(str(path)) as job:
             wait_state(job, 0, "live")
             time.sleep(1)
-            name, status = job.add_output(server.url("added"))
-            assert status.state == "connecting"
+            added = job.add_output(server.url("added"))
+            assert added.state == "connecting"
             job.add_output(str(later))
-            assert wait_state(job, 1, "live")["id"] == name
+            assert wait_state(job, 1, "live")["id"] == added.id
             wait_state(job, 2, "live")
             assert server.is_publishing("added")
             time.sleep(1)
             server.pause()  # removing what hangs holds nobody up
             before = time.monotonic()
-            job.remove_output(name)
+            job.remove_output(added.id)
             assert time.monotonic() - before < 0.5
             assert [output["kind"] for output in job.statistics().outputs] == ["file", "file"]
             server.resume()

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from livefuse.clock import SystemClock
-from tests.daemons import MERGE, TINY, RunningDaemon, is_worker, list_family
+from tests.daemons import MERGE, ON_AIR, TINY, RunningDaemon, is_worker, list_family
 from tests.wire.servers import NginxRtmp, wait_until
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]
@@ -52,9 +52,9 @@ def test_a_jobs_whole_life(daemon):
     assert daemon.ask("GET", "/v1/jobs/whole/status").status == 409
     started = daemon.ask("POST", "/v1/jobs/whole/start")
     assert started.status == 200, started.data
-    assert started.value["state"] in ("loading", "running")
+    assert started.value["state"] in ("loading", *ON_AIR)
     daemon.wait_frames("whole")
-    view = daemon.wait_state("whole", "running")
+    view = daemon.wait_on_air("whole")
     assert view["since_epoch_s"] == pytest.approx(SystemClock().epoch_s(), abs=60)
     again = daemon.ask("POST", "/v1/jobs/whole/start")
     assert (again.status, again.value["detail"]) == (409, "the job whole is running")
@@ -86,13 +86,16 @@ def test_two_jobs_run_in_two_workers(daemon):
     pids = {daemon.find_worker(name) for name in names}
     assert len(pids) == 2
     listed = {one["id"]: one["state"] for one in daemon.ask("GET", "/v1/jobs").value["jobs"]}
-    assert listed == dict.fromkeys(names, "running")
+    assert sorted(listed) == sorted(names)
+    assert set(listed.values()) <= set(ON_AIR)
     metrics = daemon.ask("GET", "/metrics").data.decode()
     for name in names:
         assert f'livefuse_frames_total{{job_id="{name}",side="out"}}' in metrics
         assert daemon.ask("DELETE", f"/v1/jobs/{name}").status == 204
     assert metrics.count("# TYPE livefuse_frames_total counter") == 1
-    assert 'livefuse_daemon_jobs{phase="running"} 2' in metrics
+    counts = re.findall(r'^livefuse_daemon_jobs{phase="(\w+)"} (\d+)', metrics, re.MULTILINE)
+    assert sum(int(count) for _, count in counts) == 2
+    assert sum(int(count) for phase, count in counts if phase in ON_AIR) == 2
 
 
 def test_streams_and_pictures_come_through(daemon, job):
@@ -237,7 +240,7 @@ def test_outputs_are_kept_and_nothing_publishes_beside_us(tmp_path):  # noqa: PL
         daemon.start()
         wait_until(lambda: nginx.is_publishing("one-key77"), 30)
         wait_until(lambda: nginx.is_publishing("two-key77"), 30)
-        view = daemon.wait_state(name, "running")
+        view = daemon.wait_on_air(name)
         assert len(view["spec"]["targets"]) == 2
         assert "key77" not in json.dumps(view) + daemon.read_log()
         outputs = daemon.ask("GET", f"/v1/jobs/{name}/outputs").value["outputs"]

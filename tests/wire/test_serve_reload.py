@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.daemons import TINY, RunningDaemon
+from tests.daemons import ON_AIR, TINY, RunningDaemon
 from tests.wire.servers import wait_until
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def test_a_wrong_file_changes_nothing_and_is_told(daemon: Reloadable) -> None:
         log = daemon.reload(text, "the configuration stays as it is")
         (line,) = [one for one in log.splitlines() if "configuration" in one]
         assert cause in line
-    assert daemon.get_job(name)["state"] == "running"
+    assert daemon.get_job(name)["state"] in ON_AIR
     assert daemon.find_worker(name) == pid
     assert daemon.ask("DELETE", f"/v1/jobs/{name}").status == 204
 
@@ -223,7 +223,7 @@ def test_a_job_that_cannot_go_on_fails_and_the_others_do(tmp_path: Path) -> None
         daemon.config.write_text(f'[record]\nfolder = "{folders[1]}"\n', "utf-8")
         daemon.hang_up()
         daemon.hang_up()
-        view = daemon.wait_state(bad, "failed", LONG_S)
+        view = daemon.wait_state(bad, "failed", timeout_s=LONG_S)
         assert "may not lie there" in view["error"]
         daemon.wait_renewed(good, pid)
         assert (folders[1] / "b.mp4").exists()

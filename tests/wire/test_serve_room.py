@@ -52,10 +52,10 @@ def test_who_waits_comes_in_turn_when_there_is_room(daemon: RunningDaemon) -> No
     assert daemon.ask("POST", "/v1/jobs/second/stop").value["state"] == "stopped"
     assert daemon.ask("POST", "/v1/jobs/second/start?queue=true").value["state"] == "queued"
     assert daemon.ask("POST", "/v1/jobs/first/stop").value["state"] == "stopped"
-    daemon.wait_state("third", "running")
+    daemon.wait_on_air("third")
     assert daemon.get_job("second")["state"] == "queued"
     assert daemon.ask("DELETE", "/v1/jobs/third").status == 204
-    daemon.wait_state("second", "running")
+    daemon.wait_on_air("second")
 
 
 def test_who_waits_waits_over_a_restart(daemon: RunningDaemon) -> None:
@@ -64,10 +64,10 @@ def test_who_waits_waits_over_a_restart(daemon: RunningDaemon) -> None:
     assert daemon.ask("POST", "/v1/jobs", wish).value["state"] == "queued"
     daemon.kill()
     daemon.start()
-    daemon.wait_state("first", "running")
+    daemon.wait_on_air("first")
     assert daemon.get_job("second")["state"] == "queued"
     assert daemon.ask("DELETE", "/v1/jobs/first").status == 204
-    daemon.wait_state("second", "running")
+    daemon.wait_on_air("second")
 
 
 def test_a_streamer_has_so_many_jobs_and_no_more(tmp_path: Path) -> None:

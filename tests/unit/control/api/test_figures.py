@@ -45,6 +45,7 @@ def test_what_hangs_is_given_up_and_asked_again_when_it_answers(monkeypatch):
         for _ in range(3):
             assert await told.ask("stuck", hang) is None
         assert len(calls) == 1
+        monkeypatch.setattr(figures, "PATIENCE_S", 5.0)
         assert await told.ask("other", lambda: "at once") == "at once"
         gate.set()
         async with asyncio.timeout(5):
