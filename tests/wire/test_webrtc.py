@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import socket
 import threading
 import time
 from pathlib import Path
@@ -142,12 +143,17 @@ def test_a_viewer_that_comes_late_sees_now_at_once():
         wait_for(lambda: job.statistics().frames_out > 30, 15, "the job")
         whep = get_whep(job)
         assert whep.status().packets == 0
+        time.sleep(3)
         asked = time.monotonic()
         with Watcher(whep.answer, has_sound=False) as watcher:
-            wait_for(lambda: len(watcher.counters) > 5, 10, "pictures")
-            assert watcher.arrivals[0] - asked < 3.0
+            wait_for(lambda: len(watcher.counters) > 2 * FPS, 10, "pictures")
             newest = job.statistics().frames_out
-            assert newest - watcher.counters[-1] < FPS
+        assert watcher.arrivals[0] - asked < 3.0
+        assert newest - watcher.counters[-1] < FPS
+        # Since its counter was drawn: what a picture needs at best is the way itself.
+        ages = [at - n / FPS for at, n in zip(watcher.arrivals, watcher.counters, strict=True)]
+        assert ages[0] - min(ages) < 0.3
+        assert is_rising(watcher.counters)
 
 
 def test_a_viewer_that_asks_for_a_picture_gets_a_keyframe():
@@ -341,19 +347,33 @@ def test_a_picture_that_changes_its_size_is_fitted():
             assert job.statistics().counts["input_changed"] >= 1
 
 
+@contextlib.contextmanager
+def silent_server():
+    """A STUN server that never answers: the network behind it is a black hole."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as hole:
+        hole.bind((LOOPBACK, 0))
+        yield f"stun:{LOOPBACK}:{hole.getsockname()[1]}"
+
+
+def measure_answer(job, offer):
+    """Return how long an answer took."""
+    started = time.monotonic()
+    session = get_whip(job).answer(offer)
+    took_s = time.monotonic() - started
+    session.close()
+    return took_s
+
+
 @pytest.mark.parametrize(
     "name", ["obs_h264_opus_without_candidates", "chromium_publisher_with_candidates"]
 )
 def test_offers_of_others_are_answered_at_once(name):
     """C71: nothing is looked up before the answer, and a silent STUN server is not waited for."""
     offer = (OFFERS / f"{name}.sdp").read_bytes().decode()
-    servers = 'webrtc.ice_servers=[{url="stun:127.0.0.1:9"}]'
-    with running("whip:", servers) as job:
-        get_whip(job).answer(offer).close()  # what is loaded with the first
-        started = time.monotonic()
+    with silent_server() as url, running("whip:", f'webrtc.ice_servers=[{{url="{url}"}}]') as job:
+        took_s = [measure_answer(job, offer) for _ in range(5)]
+        assert min(took_s) < 0.5, "the best of five, as the machine may be busy"
         session = get_whip(job).answer(offer)
-        took_s = time.monotonic() - started
-        assert took_s < 2.0
         lines = session.answer_sdp.splitlines()
         mids = [line for line in offer.splitlines() if line.startswith("a=mid:")]
         assert [line for line in lines if line.startswith("a=mid:")] == mids
