@@ -22,6 +22,7 @@ SWAP = {"source": "test:?size=160x120&fps=5", "operations": ["detect", "align", 
 def photo():
     """The astronaut's face as a picture that fits well into JSON."""
     pixels = cv2.imread(str(ASTRONAUT))
+    assert pixels is not None
     return cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, 90])[1].tobytes()
 
 

@@ -6,11 +6,10 @@ import pytest
 
 from tests.daemons import TINY, RunningDaemon
 
-pytestmark = pytest.mark.wire
+pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]
 
 
-@pytest.mark.parametrize("is_killed", [False, True], ids=["ended", "killed"])
-def test_ends_outlive_the_daemon(tmp_path, is_killed):  # noqa: PLR0915 - one story
+def test_ends_outlive_the_daemon(tmp_path):
     broken = tmp_path / "broken.mp4"
     broken.write_text("no film at all")
     daemon = RunningDaemon(tmp_path).start()
@@ -23,10 +22,7 @@ def test_ends_outlive_the_daemon(tmp_path, is_killed):  # noqa: PLR0915 - one st
         daemon.ask("POST", "/v1/jobs/bad/start")
         daemon.wait_state("bad", "failed")
         before = {name: daemon.get_job(name) for name in ("done", "bad")}
-        if is_killed:
-            daemon.kill()
-        else:
-            assert daemon.stop() == 0
+        daemon.kill()
         daemon.start()
         assert {name: daemon.get_job(name) for name in before} == before
         stopped, failed = before["done"], before["bad"]
@@ -40,9 +36,5 @@ def test_ends_outlive_the_daemon(tmp_path, is_killed):  # noqa: PLR0915 - one st
         assert daemon.ask("GET", "/v1/jobs/done/status").value == stopped["statistics"]
         listed = daemon.ask("GET", "/v1/jobs").value["jobs"]
         assert all(one["changes"] == [] for one in listed)
-        # Started again it is another life.
-        assert daemon.ask("POST", "/v1/jobs/done/start").status == 200
-        daemon.wait_frames("done")
-        assert daemon.get_job("done")["changes"][-1]["after"] in ("running", "degraded", "loading")
     finally:
         daemon.stop()

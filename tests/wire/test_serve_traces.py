@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from tests.collector import Collector
 from tests.daemons import TINY, RunningDaemon
 from tests.wire.servers import wait_until
 
-pytestmark = pytest.mark.wire
+pytestmark = [pytest.mark.wire, pytest.mark.timeout(120)]
 
 _CALLER = "b7ad6b7169203331"
 
@@ -39,8 +41,11 @@ def test_one_request_is_one_trace(tmp_path, monkeypatch):
         def find(trace, part):
             return [one for one in collector.list_spans() if (one.trace, one.part) == (trace, part)]
 
+        def has_come(trace):
+            return find(trace, "daemon") and find(trace, "worker")
+
         for trace, name in traces.items():
-            wait_until(lambda trace=trace: find(trace, "daemon") and find(trace, "worker"), 15)
+            wait_until(functools.partial(has_come, trace), 15)
             (above,) = find(trace, "daemon")
             assert above.parent == _CALLER
             assert (name, above.span) in {(one.name, one.parent) for one in find(trace, "worker")}

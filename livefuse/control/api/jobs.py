@@ -83,6 +83,7 @@ async def delete_job(request: web.Request) -> web.Response:
     api = get_api(request)
     job_id = api.get_managed(request).job_id
     await api.run("delete", lambda: api.manager.delete(job_id))
+    await api.tracing.flush()  # who has no job any more may be ended next
     return web.Response(status=204, headers=NO_STORE)
 
 

@@ -12,6 +12,7 @@ out.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import re
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from aiohttp import web
 
+from livefuse.control.background import call_in_thread
 from livefuse.errors import ConfigError
 from livefuse.redact import redact_text
 from livefuse.telemetry import get_logger
@@ -41,6 +43,7 @@ _ENDLESS: Final = ("/events", "/live.{kind}")
 _SERVER_FAULT: Final = 500
 _TIMEOUT_S: Final = 3
 _FLUSH_MS: Final = 1000
+_LAST_S: Final = 0.3
 _TELL_EVERY_S: Final = 60.0
 
 
@@ -102,6 +105,13 @@ class Tracing:
         if self._provider is None:
             return contextlib.nullcontext()
         return self._tracer.start_as_current_span(name, record_exception=False)
+
+    async def flush(self) -> None:
+        """Send what there is, for a moment at most: the process may be ended next."""
+        if self._provider is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_S):
+                    await call_in_thread("spans", self._provider.force_flush)
 
     def close(self) -> None:
         """Send what there is, for a second at most, and end. Blocks: not for the loop."""
