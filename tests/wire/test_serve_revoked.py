@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import subprocess
-import sys
 import time
-from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
 
 from livefuse.clock import SystemClock
+from livefuse.control.cli import main
 from livefuse.control.keys import KeyStore
 from tests.daemons import TINY, RunningDaemon
 from tests.webrtc import LOOPBACK, Publisher, Watcher, wait_for
-from tests.wire.test_webrtc_guests import HttpSession
+from tests.wire.test_webrtc_guests import offer_to
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(150)]
 LIMIT_S = 5.0
@@ -29,12 +27,18 @@ def daemon(tmp_path_factory):
         yield running
 
 
-def revoke(daemon, *words):
-    """Run `livefuse keys revoke` beside the daemon; return what it prints."""
-    command = [sys.executable, "-m", "livefuse", "keys", "revoke", *words]
-    command += ["--set", f"safety.folder={daemon.folder / 'safety'}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    return done.stdout.splitlines()
+@pytest.fixture
+def revoke(daemon, capsys):
+    """`livefuse keys revoke`, beside the daemon; returns what it prints."""
+
+    def run(*words: str) -> list[str]:
+        capsys.readouterr()
+        settings = ("--set", f"safety.folder={daemon.folder / 'safety'}")
+        assert main(["keys", "revoke", *words, *settings]) == 0
+        printed: str = capsys.readouterr().out
+        return printed.splitlines()
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +46,16 @@ def keys(daemon):
     return KeyStore(daemon.folder / "safety", SystemClock())
 
 
-def test_what_a_revoked_key_watches_ends(daemon, keys):
+def test_what_a_revoked_key_watches_ends(daemon, keys, revoke):
     """Events, the stream of players, and what goes past the daemon by UDP."""
     viewer, secret = keys.create("viewer", "wall")
     job = daemon.run_job({**TINY, "source": "test:?size=320x180&fps=15&audio=0"}, "watched")
     path = f"/v1/jobs/{job}/whep"
-    watch, stay = (partial(HttpSession, daemon, path, key=key) for key in (secret, daemon.key))
+    watch, stay = (offer_to(daemon, path, key) for key in (secret, daemon.key))
     with Watcher(watch, has_sound=False) as watcher, Watcher(stay, has_sound=False) as other:
         wait_for(lambda: watcher.counters and other.counters, 20, "pictures")
         streams = [open_stream(daemon, job, name, secret) for name in ("events", "live.flv")]
-        assert revoke(daemon, viewer.key_id) == [f"revoked {viewer.key_id}, viewer wall"]
+        assert revoke(viewer.key_id) == [f"revoked {viewer.key_id}, viewer wall"]
         began = time.monotonic()
         for stream in streams:
             read_to_end(stream)
@@ -61,22 +65,22 @@ def test_what_a_revoked_key_watches_ends(daemon, keys):
     assert daemon.ask("DELETE", f"/v1/jobs/{job}").status == 204
 
 
-def test_what_a_revoked_key_sends_ends_and_its_jobs_when_that_is_said(daemon, keys):
+def test_what_a_revoked_key_sends_ends_and_its_jobs_when_that_is_said(daemon, keys, revoke):
     streamer, secret = keys.create("streamer", "anna")
     for job, spec in (("cam", {**TINY, "source": "whip:"}), ("bars", TINY)):
         wish = {"id": job, "spec": spec, "start": True}
         assert daemon.ask("POST", "/v1/jobs", wish, key=secret).status == 201
     daemon.wait_state("bars", "running")
-    send = partial(HttpSession, daemon, "/v1/jobs/cam/whip", key=secret)
+    send = offer_to(daemon, "/v1/jobs/cam/whip", secret)
     with Publisher(send, size=(160, 120), has_sound=False) as publisher:
         daemon.wait_state("cam", "running")
-        said = revoke(daemon, streamer.key_id)
+        said = revoke(streamer.key_id)
         assert said[0] == f"revoked {streamer.key_id}, streamer anna"
         assert said[1] == "its jobs go on: cam, bars"
         assert said[2].endswith(f"livefuse keys revoke {streamer.key_id} --stop-jobs")
         wait_for(lambda: not publisher.is_connected(), LIMIT_S, "the publisher is sent away")
     assert daemon.get_job("bars")["state"] == "running"
-    assert revoke(daemon, streamer.key_id, "--stop-jobs")[1].startswith("its jobs stop")
+    assert revoke(streamer.key_id, "--stop-jobs")[1].startswith("its jobs stop")
     for job in ("cam", "bars"):
         daemon.wait_state(job, "stopped", LIMIT_S)
     assert daemon.ask("POST", "/v1/jobs/bars/start").status == 200

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import socket
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,11 @@ class HttpSession:
         assert answer.status == 201, answer.data
         self.answer_sdp = answer.data.decode()
         self.path = answer.headers["Location"]
+
+
+def offer_to(api: Any, path: str, key: str) -> Any:
+    """Return what takes an offer there, for a peer of tests/webrtc.py."""
+    return partial(HttpSession, api, path, key=key)
 
 
 @contextlib.contextmanager
@@ -79,7 +85,7 @@ def test_no_packet_goes_where_an_offer_points_inside_and_its_peer_connects_all_t
 
         with Watcher(answer, has_sound=False) as watcher:
             wait_for(lambda: len(watcher.counters) > 5, 20, "pictures")
-            whep = api.manager.get_running("one").get_peers("whep")
+            whep: Any = api.manager.get_running("one").get_peers("whep")
             (viewer,) = whep._viewers
             (transport,) = viewer.session._peer._list_transports()
             named = transport._connection.remote_candidates
@@ -118,7 +124,7 @@ def test_one_key_has_not_all_places(tmp_path):
             link = http.client.HTTPConnection(LOOPBACK, api.server.port, timeout=10)
             links.callback(link.close)
             link.request("GET", f"/v1/jobs/one/{path}?key={key}")
-            return link.getresponse()
+            return links.enter_context(link.getresponse())  # kept: else it hangs up
 
         for path in ("events", "live.flv"):
             assert [look(path, VIEWER).status for _ in range(2)] == [200, 200]

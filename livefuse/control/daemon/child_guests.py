@@ -46,6 +46,8 @@ def add_guests_route(app: web.Application, manager: JobManager) -> None:
 def _list_peers(manager: JobManager) -> Iterator[WhipIngest | WhepOutput]:
     for managed in manager.list_managed():
         job = managed.job
-        for way in _WAYS if job is not None and not job.wait(0) else ():
+        if job is None or job.wait(0):
+            continue
+        for way in _WAYS:
             with contextlib.suppress(JobError):  # it is not watched, or its source is no browser
                 yield job.get_peers(way)
