@@ -15,7 +15,7 @@ import threading
 from typing import TYPE_CHECKING, Literal
 
 from livefuse.builder import Builder
-from livefuse.crew import Crew, start_stage
+from livefuse.crew import Crew, start_stage, wrap_error
 from livefuse.errors import JobError, JobMemoryError, LivefuseError
 from livefuse.intake import Entrance
 from livefuse.machine import read_rss_bytes
@@ -137,19 +137,18 @@ class Job:
         """Write what is kept of the input, as `Builder.write_recording`."""
         return self._builder.write_recording(path)
 
-    def list_outputs(self) -> list[tuple[str, OutputStatus]]:
-        """Return the id and state of each output, in the order in which they came."""
-        return [(status.id, status) for status in self._fanout.statuses() if status.id]
+    def list_outputs(self) -> list[OutputStatus]:
+        """Return the state of each output, in the order in which they came."""
+        return [status for status in self._fanout.statuses() if status.id]
 
-    def add_output(self, url: str) -> tuple[str, OutputStatus]:
-        """Send to `url` too, from the next keyframe on; return its id and state.
+    def add_output(self, url: str) -> OutputStatus:
+        """Send to `url` too, from the next keyframe on; return its state.
 
         Raises:
             ConfigError, PublishError: it cannot be understood, the file cannot be written.
             JobError: the job is over, or sends there already.
         """
-        status = self._fanout.add(url)
-        return status.id, status
+        return self._fanout.add(url)
 
     def remove_output(self, which: str) -> None:
         """Send no more to the output of that id or URL; the others do not notice.
@@ -181,18 +180,17 @@ class Job:
         peers = self._builder.whip if kind == "whip" else self._fanout.whep
         if peers is None:
             what = "takes no camera of a browser" if kind == "whip" else "cannot be watched live"
-            raise JobError(f"the job {self.job_id} {what}", hint="its source would be whip:")
+            hint = "its source would be whip:" if kind == "whip" else "it goes to files only"
+            raise JobError(f"the job {self.job_id} {what}", hint=hint)
         return peers
 
     # Up and down: the supervise thread.
 
     def _supervise(self) -> None:
         try:
-            patience_ms = self._config.pipeline.loading_patience_ms
+            patience_ms = self._config.pipeline.loading_patience_ms if self.mode == "live" else None
             # Not kept here: a pipeline that is thrown away must not live on in this frame.
-            self._builder.start_loading().wait_prepared(
-                patience_ms if self.mode == "live" else None
-            )
+            self._builder.start_loading().wait_prepared(patience_ms)
             self._builder.start_ingest(self._wake_supervisor)
             self._entrance.has_media.wait()
             media = self._entrance.media
@@ -206,7 +204,12 @@ class Job:
             text = redact_text(repr(error), self._secrets)
             self._fail(JobError(f"the stream cannot start ({text})", hint="please report it"))
         finally:
-            self._close()
+            try:
+                self._close()
+            except Exception as error:  # noqa: BLE001 - whoever waits for the end must see it
+                self._fail(wrap_error("supervise", error, self._secrets))
+            self._has_started.set()
+            self._finished.set()
 
     def _open(self, media: MediaInfo) -> None:
         """Bring up what stands behind the input and start the stages."""
@@ -232,7 +235,7 @@ class Job:
         self._builder.start_loops(stages, stages.list_loops(loading.pipeline, self.token))
 
     def _look(self) -> None:
-        """See how all is, about four times a second, and have made anew what is broken."""
+        """See how all is, about five times a second, and have made anew what is broken."""
         if self._crew.renewals:
             self._crew.look()
         verdict = self._memory.look(self._clock.now_ns())
@@ -277,8 +280,6 @@ class Job:
         self.state = "stopped" if self.error is None else "failed"
         if self.error is not None and stages is not None:
             self.report.tell_health(self.state, self.error)  # whoever started it knows already
-        self._has_started.set()
-        self._finished.set()
 
     def _is_wanted(self) -> bool:
         return self.error is None and not self._stopping.is_set()

@@ -59,7 +59,7 @@ def remove_output(manager: JobManager, job: Job, which: str) -> None:
     Raises:
         JobNotFoundError: there is no such output.
     """
-    urls = {name: status.url for name, status in job.list_outputs()}
+    urls = {status.id: status.url for status in job.list_outputs()}
     job.remove_output(which)
     manager.audit.note_output_gone(job.job_id, urls.get(which, which))
 

@@ -256,8 +256,8 @@ class JobManager:
         self._check_open()
         return job
 
-    def add_output(self, job: Job, url: str) -> tuple[str, OutputStatus]:
-        """Send `job` to `url` too, a file within record.folder; return its id and state.
+    def add_output(self, job: Job, url: str) -> OutputStatus:
+        """Send `job` to `url` too, a file within record.folder; return its state.
 
         Raises:
             RefusedError: the file would lie elsewhere, or jobs may not send there.

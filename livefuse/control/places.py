@@ -78,5 +78,5 @@ def _list_written(managed: ManagedJob) -> list[Path]:
     job = managed.job
     if job is None or job.wait(0):
         return []
-    urls = [status.url for _, status in job.list_outputs() if status.kind == "file"]
+    urls = [status.url for status in job.list_outputs() if status.kind == "file"]
     return [path for path in map(find_file_path, urls) if path is not None]

@@ -147,7 +147,7 @@ class FanOut:
         return self._config.delay_ms
 
     def add(self, url: str) -> OutputStatus:
-        """Add an output, at any time; return its id and state. It starts with header and keyframe.
+        """Add an output, at any time; return its state. It starts with header and keyframe.
 
         Whether a remote server takes the stream is told by its status, not here.
 

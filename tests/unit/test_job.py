@@ -13,6 +13,7 @@ from livefuse.errors import JobError, ModelError, PublishError
 from livefuse.job import Job
 from livefuse.pipeline.steps import Pipeline
 from livefuse.publish.encode import VideoEncoder
+from livefuse.publish.fanout import FanOut
 from livefuse.spec import JobSpec
 from livefuse.stages import Stages
 from livefuse.token import create_token
@@ -61,16 +62,42 @@ def test_a_model_that_is_not_there_is_told_as_it_is():
     assert job.wait(10)
 
 
+class Idle:
+    def prepare(self, token):
+        pass
+
+    def warm_up(self, width, height, token):
+        raise AssertionError("nothing came")
+
+
+def create_silent(port):
+    """Return a job that nothing comes to; its reader may be left behind with the port."""
+    spec = JobSpec(source=f"udp://127.0.0.1:{port}", targets=(), operations=(), mode="live")
+    return create_job(lambda mode: Idle(), spec)
+
+
+def test_a_fault_while_it_is_closed_is_told_and_nobody_waits_for_ever(monkeypatch):
+    def fail(*_):
+        raise RuntimeError(f"cannot close rtmp://host/live/{SECRET}")
+
+    monkeypatch.setattr(FanOut, "close", fail)
+    job = create_silent(10)
+    job.start()
+    assert job.stop(10)
+    assert "RuntimeError" in str(job.error)
+    assert SECRET not in str(job.error)
+    assert job.statistics().state == "failed"
+
+
+def test_who_cannot_watch_is_told_why():
+    job = create_job(lambda mode: Idle(), JobSpec("test:", (), (), mode="every_frame"))
+    for kind, hint in (("whep", "files only"), ("whip", "whip:")):
+        with pytest.raises(JobError, match=hint):
+            job.get_peers(kind)
+
+
 def test_a_stop_while_the_input_is_silent_ends_the_job():
-    class Idle:
-        def prepare(self, token):
-            pass
-
-        def warm_up(self, width, height, token):
-            raise AssertionError("nothing came")
-
-    spec = JobSpec(source="udp://127.0.0.1:9", targets=(), operations=(), mode="live")
-    job = create_job(lambda mode: Idle(), spec)
+    job = create_silent(9)
     job.start()
     assert not job.wait_started(0.2)
     assert job.stop(5)

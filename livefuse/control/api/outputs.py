@@ -14,7 +14,7 @@ from livefuse.control.changes import remove_output as remove
 async def list_outputs(request: web.Request) -> web.Response:
     """List the outputs of a job."""
     job = get_api(request).get_job(request)
-    return answer(OutputList([status for _, status in job.list_outputs()]))
+    return answer(OutputList(job.list_outputs()))
 
 
 async def add_output(request: web.Request) -> web.Response:
@@ -22,8 +22,8 @@ async def add_output(request: web.Request) -> web.Response:
     api = get_api(request)
     job = api.get_job(request)
     wish = await read_json(request, NewOutput)
-    name, status = await api.run("output", lambda: api.manager.add_output(job, wish.url))
-    where = {"Location": f"/v1/jobs/{job.job_id}/outputs/{name}"}
+    status = await api.run("output", lambda: api.manager.add_output(job, wish.url))
+    where = {"Location": f"/v1/jobs/{job.job_id}/outputs/{status.id}"}
     return answer(status, 201, where)
 
 
