@@ -1,8 +1,9 @@
 """Be the RTMP server that OBS pushes to: `listen:rtmp://127.0.0.1:1935/live/key`.
 
 FFmpeg's listener holds the thread it runs in until somebody comes, so it lives in a child process,
-`listen_child`, which takes one push and ends; the next push gets a new child. Only the host of the
-URL is bound, and only its app and stream key are let in.
+`listen_child`, which takes one push and ends; the next push gets another child, which has been
+started meanwhile: OBS does not try again by itself where its first try finds nobody listening. Only
+the host of the URL is bound, and only its app and stream key are let in.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from livefuse.packet import Packet, encode_info, iter_messages
 from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from av.stream import Stream
     from av.video.codeccontext import VideoCodecContext
@@ -75,6 +76,8 @@ class ListenIngest:
         self._stopping = threading.Event()
         self._reader: Reader | None = None
         self._abandoned = Abandoned()
+        self._lock = threading.Lock()
+        self._next: _ListenChild | None = None
 
     def run(self, sink: IngestSink) -> None:
         """Fill `sink` from one push after the other until stopped.
@@ -95,6 +98,9 @@ class ListenIngest:
             else:
                 self._clock.wait(self._stopping, _RETRY_NS)
             sink.on_state("lost" if stage.has_media else "connecting", error)
+        child = self._take_next()
+        if child is not None:
+            child.close()
         sink.on_state("ended")
 
     def stop(self) -> None:
@@ -105,7 +111,8 @@ class ListenIngest:
             reader.interrupt()
 
     def _play(self, sink: IngestSink, stage: Stage) -> IngestError | None:
-        child = _ListenChild(self._url, self._config)
+        child = self._take_next() or _ListenChild(self._url, self._config)
+        child.on_push = self._prepare_next
         reader = self._reader = Reader(child.open_source, self._clock, cancel=child.stop)
         try:
             link = Connection(self._url, self._config, self._clock, self._stopping, sink, stage)
@@ -116,28 +123,51 @@ class ListenIngest:
             self._abandoned.close(reader, sink)
         return None
 
+    def _prepare_next(self) -> None:
+        """Start the child of the next push; in the reader's thread."""
+        with self._lock:
+            if self._next is None and not self._stopping.is_set():
+                self._next = _ListenChild(self._url, self._config)
+
+    def _take_next(self) -> _ListenChild | None:
+        with self._lock:
+            child, self._next = self._next, None
+        if child is not None and not child.is_running:
+            child.close()
+            return None
+        return child
+
 
 class _ListenChild:
-    """The process that listens. `open_source` blocks the reader's thread until somebody pushes."""
+    """The process that listens, once it is told to. `on_push` is called when somebody pushes."""
 
     def __init__(self, url: str, config: IngestConfig) -> None:
+        """Start it; it waits for `open_source`."""
+        self.on_push: Callable[[], None] = _do_nothing
         self._url = url
         self._config = config
         options = build_options("rtmp", config, is_live=True) | {"listen": "1"}
         options |= build_whitelists("rtmp", is_restricted=True)
+        self._order = Order(url, config.read_timeout_ms, options)
         self._child = ReadingChild(
             [sys.executable, "-m", "livefuse.ingest.listen_child"],
-            order=encode_info(Order(url, config.read_timeout_ms, options)),
+            takes_order=True,
             environment=os.environ | {"PYTHONPATH": _find_import_path()},
         )
-        self.stop, self._close = self._child.stop, self._child.close
+        self.stop, self.close = self._child.stop, self._child.close
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives."""
+        return self._child.is_running
 
     def open_source(self) -> Source:
-        """Return the push as a source.
+        """Listen, and return the push as a source; blocks until somebody pushes.
 
         Raises:
             IngestError: the address is taken, the key is another one, or there is no video.
         """
+        self._child.tell(encode_info(self._order))
         messages = iter_messages(self._child.stdout)
         first = next(messages, b"")
         try:
@@ -145,12 +175,13 @@ class _ListenChild:
         except (msgspec.DecodeError, msgspec.ValidationError, TypeError):
             hello = Hello(fault="gone")
         if hello.streams is None or hello.streams.video is None:
-            self._close()
+            self.close()
             raise describe_fault(hello.fault, self._url)
+        self.on_push()
         try:
             return self._create_source(hello.streams.video, hello.streams.audio, messages)
         except BaseException:
-            self._close()
+            self.close()
             raise
 
     def _create_source(
@@ -169,7 +200,7 @@ class _ListenChild:
             aspect=None,
             decoder_name=decoder.name,
             packets=_iter_packets(messages),
-            close=self._close,
+            close=self.close,
         )
 
 
@@ -234,3 +265,7 @@ def _iter_packets(
             if message.kind == "video":
                 packet.opaque, renewed = renewed, None
             yield message.kind == "video", packet
+
+
+def _do_nothing() -> None:
+    """Nobody wants to know."""

@@ -1,8 +1,9 @@
 """The child process that listens for one RTMP push (`python -m livefuse.ingest.listen_child`).
 
-The order, with the URL, comes by standard input, as the process list is for all to see; the end of
-standard input means that the parent is gone. What goes to standard output, in the form of
-`livefuse.packet`: one `Hello`, then packets (and a `Renewal` before one) until the push ends.
+The order, with the URL, comes by standard input when it is time to listen, as the process list is
+for all to see; the end of standard input means that the parent is gone. What goes to standard
+output, in the form of `livefuse.packet`: one `Hello`, then packets (and a `Renewal` before one)
+until the push ends.
 
 FFmpeg's listener lets any app and stream key in and merely logs that they are others than expected.
 This process reads that log and ends such a push before anything of it is passed on.
@@ -75,7 +76,9 @@ class Renewal(msgspec.Struct, frozen=True):
 def main() -> int:
     """Take one push and write it to standard output."""
     first = next(iter_messages(sys.stdin.buffer), b"")
-    order = msgspec.msgpack.decode(first if isinstance(first, bytes) else b"", type=Order)
+    if not isinstance(first, bytes) or not first:
+        return 0  # no order has come: nobody is there any more
+    order = msgspec.msgpack.decode(first, type=Order)
     threading.Thread(target=_end_with_parent, name="livefuse-parent", daemon=True).start()
     hello, source = accept_push(order)
     out = sys.stdout.buffer

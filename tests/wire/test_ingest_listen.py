@@ -60,6 +60,31 @@ def test_push_is_taken_with_its_sound_and_the_next_one_too(short_clip):
     assert not find_children(os.getpid())
 
 
+def test_the_next_push_is_waited_for_by_a_process_that_runs_already(short_clip):
+    """OBS dials once: whoever stops and starts again must find somebody listening."""
+    require("ffmpeg")
+    url = make_url()
+    with running(f"listen:{url}") as sink:
+        wait_until(lambda: is_listening(url), 10, "listener")
+        (first,) = find_children(os.getpid())
+        with Push(short_clip, url) as push:
+            wait_until(lambda: len(find_children(os.getpid())) == 2, 10, "the next child")
+            assert not is_listening(url)  # one push at a time
+            (spare,) = set(find_children(os.getpid())) - {first}
+            assert push.wait(10) == 0
+        wait_until(lambda: is_listening(url), 10, "listener again")
+        assert set(find_children(os.getpid())) == {spare}
+        before = len(sink.pts)
+        with Push(short_clip, url):
+            wait_until(lambda: len(sink.pts) > before, 10, "second push")
+            # One that dies while it waits is replaced when its turn comes.
+            wait_until(lambda: len(find_children(os.getpid())) == 2, 10, "the next child")
+            (waiting,) = set(find_children(os.getpid())) - {spare}
+            os.kill(waiting, signal.SIGKILL)
+        wait_until(lambda: is_listening(url), 10, "listener after all")
+    assert not find_children(os.getpid())
+
+
 @pytest.mark.parametrize("wrong", ["live/other", "studio/" + KEY])
 def test_other_key_or_app_is_refused(short_clip, wrong):
     require("ffmpeg")
