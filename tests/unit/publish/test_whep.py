@@ -14,6 +14,7 @@ from livefuse.errors import ConfigError, JobError, JobNotFoundError
 from livefuse.frame import TIME_BASE_HZ
 from livefuse.packet import Packet
 from livefuse.publish.whep import WhepOutput
+from livefuse.rtc.guest import ANYBODY
 from tests.streams import make_media
 
 NTP_S = 2_208_988_800
@@ -131,4 +132,4 @@ def test_offers_are_checked_before_anything_is_loaded(whep):
 def test_a_closed_stream_lets_nobody_in(whep):
     whep.close(0.1)
     with pytest.raises(JobError, match="over"):
-        whep._reserve()
+        whep._reserve(ANYBODY)
