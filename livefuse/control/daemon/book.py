@@ -120,6 +120,8 @@ class JobBook:
                 record,
                 phase=phase,
                 reason=reason,
+                since_epoch_s=self.now_epoch_s(),
+                is_wanted=record.is_wanted if is_wanted is None else is_wanted,
                 revision=record.revision + 1,
                 ending=ending or record.ending,
             )
