@@ -19,7 +19,13 @@ from livefuse.control.daemon.checks import name_check
 from livefuse.control.daemon.context import get_daemon
 from livefuse.control.daemon.life import ACTIVE, check_move
 from livefuse.control.daemon.views import create_view
-from livefuse.errors import ConfigError, JobCapacityError, JobError, LivefuseError
+from livefuse.errors import (
+    ConfigError,
+    DaemonTimeoutError,
+    JobCapacityError,
+    JobError,
+    LivefuseError,
+)
 from livefuse.telemetry import Statistics
 
 if TYPE_CHECKING:
@@ -179,8 +185,12 @@ async def _check(daemon: Daemon, caller: Caller, job_id: str, spec: Spec) -> Spe
     """
     worker = await daemon.pool.borrow()
     name = name_check(job_id)
-    reply = await worker.ask("POST", "/v1/jobs", NewJob(id=name, spec=spec), caller=caller)
-    await worker.ask("DELETE", f"/v1/jobs/{name}", caller=caller)
+    try:
+        reply = await worker.ask("POST", "/v1/jobs", NewJob(id=name, spec=spec), caller=caller)
+        await worker.ask("DELETE", f"/v1/jobs/{name}", caller=caller)
+    except DaemonTimeoutError:
+        worker.is_worn = True  # what was to be looked at may stay in it
+        raise
     view = msgspec.json.decode(reply.data, type=JobView).spec
     if view is None:
         return spec

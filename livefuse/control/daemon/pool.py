@@ -69,7 +69,7 @@ class WorkerPool:
         last_s = loop.time()
         while not self._is_closed:
             self._restock()
-            self._end_outdated()
+            self._end_retired()
             await asyncio.sleep(_LOOK_S)
             now_s = loop.time()
             # If we were held up ourselves, what they said meanwhile has yet to be read.
@@ -169,7 +169,9 @@ class WorkerPool:
         return min(alive, key=lambda one: len(one.jobs), default=None)
 
     def _count_idle(self) -> int:
-        return sum(not (one.jobs or one.ended_by or one.is_outdated) for one in self.workers)
+        return sum(
+            not (one.jobs or one.ended_by or one.is_outdated or one.is_worn) for one in self.workers
+        )
 
     def _restock(self) -> None:
         """Start a worker where one is missing; few at a time, each takes seconds of a processor."""
@@ -235,9 +237,11 @@ class WorkerPool:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    def _end_outdated(self) -> None:
+    def _end_retired(self) -> None:
+        """End those that take no other job and have none."""
         for worker in self.workers:
-            if worker.is_outdated and not (worker.jobs or worker.questions or worker.ended_by):
+            is_retired = worker.is_outdated or worker.is_worn
+            if is_retired and not (worker.jobs or worker.questions or worker.ended_by):
                 worker.end("it is not needed")
 
     def _end_silent(self, now_s: float) -> None:

@@ -75,7 +75,7 @@ class WorkerHandle:
         self.exit_code: int | None = None
         self.ended_by = ""
         self.is_worn = False
-        """Something is left of a job that it had: it takes no other one once it is empty."""
+        """Something is left in it of a job that it had or looked at: it takes no other one."""
         self.is_outdated = False
         """Others have a newer configuration: it takes no other job."""
         self.guests: list[str] = []

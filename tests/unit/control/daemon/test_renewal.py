@@ -11,12 +11,14 @@ import pytest
 import structlog
 
 from livefuse.config import Config, DaemonConfig, EncodeConfig, GrpcConfig, LimitsConfig
-from livefuse.control.api.views import JobPhase, JobView
+from livefuse.control.api.caller import LOCAL
+from livefuse.control.api.views import JobPhase, JobView, Spec
 from livefuse.control.daemon.child_settings import SETTINGS_PATH, take_settings
+from livefuse.control.daemon.jobs import _check
 from livefuse.control.daemon.pool import WorkerPool
 from livefuse.control.daemon.reloader import Reloader
 from livefuse.control.daemon.worker import Reply
-from livefuse.errors import AuditError, ConfigError, JobCapacityError
+from livefuse.errors import AuditError, ConfigError, DaemonTimeoutError, JobCapacityError
 from tests.unit.control.daemon.test_supervisor import LINKS, PaperWorker, phase, supervise, until
 
 if TYPE_CHECKING:
@@ -180,7 +182,7 @@ def test_no_worker_of_before_takes_a_job_more():
             pool.workers.append(cast("Any", new))
             assert cast("Any", await pool.acquire("b")) is new
             assert cast("Any", await pool.borrow()) is new
-            pool._end_outdated()
+            pool._end_retired()
             ended = [bool(one.ended_by) for one in (old, asked, idle, starting, new)]
             assert ended == [False, False, True, True, False]
             await pool.release(cast("Any", old), "a")
@@ -198,6 +200,31 @@ def test_what_changes_at_once_leaves_workers_as_they_are():
             pool.set_config(config, renews=False)
             # One idle worker is too many now, and one that starts has not been told.
             assert [one.is_outdated for one in workers] == [False, True, False, True]
+
+    asyncio.run(run())
+
+
+def test_a_worker_that_may_have_kept_a_look_at_a_job_takes_no_other():
+    """It did not answer whether the job could be; what it made for that may stay in it."""
+
+    async def run():
+        async with asyncio.TaskGroup() as group:
+            slow, other = Handle(), Handle()
+            pool = make_pool(group, slow, spare_workers=1)
+
+            async def ask(*_args: Any, **_named: Any) -> None:
+                raise DaemonTimeoutError("no answer in time")
+
+            slow.ask = ask  # type: ignore[method-assign] # this one is slow
+            daemon = cast("Daemon", SimpleNamespace(pool=pool))
+            with pytest.raises(DaemonTimeoutError):
+                await _check(daemon, LOCAL, "a", Spec(source="test:"))
+            assert slow.is_worn
+            assert pool._count_idle() == 0
+            pool.workers.append(cast("Any", other))
+            assert cast("Any", await pool.borrow()) is other
+            pool._end_retired()
+            assert (bool(slow.ended_by), bool(other.ended_by)) == (True, False)
 
     asyncio.run(run())
 
