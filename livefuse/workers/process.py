@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import IO
 
 _ROOT: Final = str(Path(__file__).resolve().parents[2])
+_MAX_BEAT_BYTES: Final = 1 << 20  # 64 jobs, each with what it says of itself
 _MAX_LINE_BYTES: Final = 1 << 16
 
 
@@ -145,9 +146,11 @@ class WorkerProcess:
     def _read_beats(self, stream: IO[bytes]) -> None:
         decoder = msgspec.json.Decoder(Beat)
         with stream:
-            while line := stream.readline(_MAX_LINE_BYTES):
-                with contextlib.suppress(msgspec.MsgspecError):
+            while line := stream.readline(_MAX_BEAT_BYTES):
+                try:
                     self._on_beat(decoder.decode(line))
+                except msgspec.MsgspecError as error:
+                    self._on_line(f"a beat of {len(line)} bytes cannot be read ({error})")
         self._end_group()
         self._on_end(self._process.wait())
         self.dismiss()
