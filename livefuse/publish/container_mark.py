@@ -1,8 +1,8 @@
 """What a container says of generated pictures, in words: title, comment and the AIGC field.
 
 It is read off the record of a keyframe (sei.py), so it stands wherever one passes and needs no way
-of its own: files of FFmpeg's muxers have it in their header when they begin with such a keyframe,
-FLV gets it in a new onMetaData as soon as there is one. It is lost through MPEG-TS and wherever a
+of its own: Matroska has it in its header when it begins with such a keyframe, MP4 (late_mark.py)
+and FLV, in a new onMetaData, as soon as there is one. It is lost through MPEG-TS and wherever a
 server writes metadata of its own; anybody can write or remove it.
 
 The AIGC field is the JSON that GB 45438-2025 asks for; Label 1 means "generated".

@@ -16,6 +16,7 @@ from livefuse.errors import PublishError
 from livefuse.frame import TIME_BASE_HZ
 from livefuse.publish.container_mark import find_container_mark
 from livefuse.publish.flv_writer import FlvWriter
+from livefuse.publish.late_mark import LateMark
 from livefuse.publish.timeline import Timeline
 from livefuse.publish.ts_writer import TsWriter
 
@@ -125,7 +126,8 @@ class _ContainerMuxer:
         self._ticks_per_unit = container.ticks_per_unit
         self._timeline = Timeline(container.ticks_per_unit)
         options = {**container.options, "max_interleave_delta": _INTERLEAVE_US}
-        self._container = av.open(file, "w", format=container.format, options=options)
+        self._late = LateMark(file) if container.format == "mp4" else None
+        self._container = av.open(self._late or file, "w", format=container.format, options=options)
         self._streams: dict[Kind, Stream] = {}
         if streams.video is not None:
             self._streams["video"] = add_video(self._container, streams.video)
@@ -141,12 +143,19 @@ class _ContainerMuxer:
             if packet.kind == "video" or len(self._waiting) >= _MAX_WAITING:
                 self._begin()
         else:
+            if self._late is not None and (mark := find_container_mark(packet)) is not None:
+                self._late.reveal(mark)
+                self._late = None
             self._put(packet)
 
     def _begin(self) -> None:
         waiting, self._waiting = self._waiting or [], None
-        marks = filter(None, map(find_container_mark, waiting))
-        self._container.metadata.update(next((mark.build_fields() for mark in marks), {}))
+        mark = next(filter(None, map(find_container_mark, waiting)), None)
+        if mark is not None:
+            self._late = None  # it is said from the beginning
+            self._container.metadata.update(mark.build_fields())
+        elif self._late is not None:
+            self._container.metadata.update(self._late.hide())
         try:
             self._container.start_encoding()
         except av.FFmpegError as error:

@@ -6,14 +6,17 @@ import json
 import av
 import pytest
 
-from livefuse.config import HttpConfig, RecordConfig
+from livefuse.config import HttpConfig, RecordConfig, load_config
+from livefuse.control.mark_reader import MarkReader
 from livefuse.publish.container_mark import ContainerMark, find_container_mark
 from livefuse.publish.flv import LiveStream
 from livefuse.publish.flv_writer import FlvWriter
+from livefuse.publish.late_mark import LateMark
 from livefuse.publish.record import FileOutput
 from tests.marked import JOB, mark_media, read_marks, read_metadata
 from tests.streams import make_media, read_back
 
+LATER = ContainerMark(0, "0" * 16)
 SAID = ContainerMark(JOB.number, JOB.keys.install_id).build_fields()
 
 
@@ -52,6 +55,75 @@ def test_one_that_shows_nothing_generated_does_not(tmp_path, suffix):
     record(path, make_media())
     assert not {"aigc", "comment", "title"} & read_metadata(path).keys()
     assert [mark.verdict for mark in read_marks(path)] == ["missing", "missing"]
+
+
+@pytest.mark.parametrize("first", [1, 30])
+def test_an_mp4_says_so_from_when_it_is_generated(tmp_path, first):
+    """A swap that is patched in while a recording runs; once it has said so, it stays."""
+    path = tmp_path / "out.mp4"
+    media = make_media()
+    record(path, mark_media(media, first=first))
+    check(read_metadata(path))
+    verdicts = [mark.verdict for mark in read_marks(path)]
+    assert verdicts[0] == "missing"
+    assert verdicts[-1] == "valid"
+    assert len(read_back(path).pictures) == len(media.video)
+    assert path.read_bytes().count(b"udta") == 1
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
+def test_marks_of_a_recording_that_was_generated_later_are_read(tmp_path, suffix):
+    """Matroska's header is silent; the records tell."""
+    path = tmp_path / f"out{suffix}"
+    record(path, mark_media(make_media(), first=1))
+    config = load_config(None, (f"safety.folder={tmp_path}",))
+    report = MarkReader(config, ()).read(str(path), 2.0)
+    assert report.sei.verdicts == {"valid": 1, "missing": 1}
+    if suffix == ".mp4":
+        check({name.lower(): text for name, text in report.metadata.items()})
+    else:
+        assert report.metadata == {}
+
+
+class TestLateMark:
+    """The header of an MP4 before its first fragment is out, and after."""
+
+    HEADER = b"moov....udta" + b"".join(text.encode() for text in LATER.build_fields().values())
+
+    @pytest.fixture
+    def file(self, tmp_path):
+        with (tmp_path / "x.mp4").open("wb+", buffering=0) as file:
+            file.write(b"before")
+            yield file
+
+    def read(self, file):
+        file.seek(6)
+        return file.read()
+
+    @pytest.mark.parametrize("is_early", [True, False])
+    def test_it_is_hidden_until_it_is_told(self, file, is_early):
+        late = LateMark(file)
+        assert late.hide() == LATER.build_fields()
+        mark = ContainerMark(JOB.number, "")  # of an install without keys: fewer letters
+        if is_early:
+            late.reveal(mark)
+        assert late.write(self.HEADER) == len(self.HEADER)
+        assert late.write(b"moof") == 4
+        if not is_early:
+            assert self.read(file) == self.HEADER.replace(b"udta", b"free") + b"moof"
+            late.reveal(mark)
+        found = self.read(file)
+        assert len(found) == len(self.HEADER) + 4
+        assert found.startswith(b"moov....udta")
+        assert f"job={JOB.number:08x} install=   ".encode() in found
+        assert b'"livefuse"' in found
+
+    def test_what_is_no_header_passes(self, file):
+        late = LateMark(file)
+        late.hide()
+        late.write(b"ftyp")
+        late.write(b"udta of somebody's")
+        assert self.read(file) == b"ftypudta of somebody's"
 
 
 def test_a_transport_stream_has_the_records_alone(tmp_path):
