@@ -90,7 +90,7 @@ class Job:
         self._builder.forget_networks = forget_networks
         self._memory = MemoryCap(config.pipeline.memory_limit_mb << 20, read_rss_bytes)
         self._fanout = create_outputs(spec, config, self.telemetry, self._entrance.request_keyframe)
-        self.report = Report(spec, self._entrance, self._builder, self._fanout, self._crew)
+        self.report = Report(spec, config, self._entrance, self._builder, self._fanout, self._crew)
         self._over, self._has_started = threading.Event(), threading.Event()
         self._stopping, self._finished = threading.Event(), threading.Event()
 

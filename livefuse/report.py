@@ -13,6 +13,7 @@ from livefuse.telemetry import Statistics, get_logger
 
 if TYPE_CHECKING:
     from livefuse.builder import Builder
+    from livefuse.config import Config
     from livefuse.crew import Crew
     from livefuse.errors import LivefuseError
     from livefuse.intake import Entrance
@@ -23,15 +24,22 @@ if TYPE_CHECKING:
 
 _GOOD: Final = frozenset({"LOADING", "ONLINE", "STOPPED"})
 _NOT_TAKEN: Final = ("late", "pool")  # came, and were given up before the first ring
-_OPENING_S: Final = 5.0  # rtmp.connect_timeout_ms: so long an output may need, and that is no news
 
 
 class Report:
     """Knows where a job's figures are. For any thread."""
 
     def __init__(
-        self, spec: JobSpec, entrance: Entrance, builder: Builder, fanout: FanOut, crew: Crew
+        self,
+        spec: JobSpec,
+        config: Config,
+        entrance: Entrance,
+        builder: Builder,
+        fanout: FanOut,
+        crew: Crew,
     ) -> None:
+        # So long an output may need for its first connection, and that is no news.
+        self._opening_s = config.rtmp.connect_timeout_ms / 1000
         self._spec = spec
         self._entrance = entrance
         self._builder = builder
@@ -64,7 +72,11 @@ class Report:
                 is_holding=stages is not None and stages.pictures.is_holding,
                 has_renewed=self._crew.restarts.count_recent("pipeline", telemetry.clock.now_ns())
                 > 0,
-                outputs=tuple(map(_name_state, filter(_is_own, self._fanout.statuses()))),
+                outputs=tuple(
+                    name_state(status, self._opening_s)
+                    for status in self._fanout.statuses()
+                    if _is_own(status)
+                ),
             )
         )
 
@@ -154,6 +166,7 @@ def _is_own(status: OutputStatus) -> bool:
     return bool(status.id)
 
 
-def _name_state(status: OutputStatus) -> str:
+def name_state(status: OutputStatus, opening_s: float) -> str:
+    """Return the state of an output; `opening` for its first `opening_s` while it is dialled."""
     is_opening = status.state == "connecting" and not status.error
-    return "opening" if is_opening and status.state_s < _OPENING_S else status.state
+    return "opening" if is_opening and status.state_s < opening_s else status.state
