@@ -223,7 +223,9 @@ class Exchange:
     def _get_answer(self, patience_s: float) -> http.client.HTTPResponse:
         if self._answer is None or self._socket is None:
             raise ConnectionError
-        self._socket.settimeout(patience_s)
+        # Since Python 3.13 the last byte of an answer that ends its connection closes the socket.
+        if not self._answer.isclosed():
+            self._socket.settimeout(patience_s)
         return self._answer
 
     def _count_left_s(self) -> float:

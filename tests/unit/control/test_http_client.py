@@ -55,6 +55,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("X-Seen", self.headers.get("X-Sent", ""))
+        if self.path == "/last":
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
         self.close_connection = self.path == "/once"
@@ -138,6 +140,16 @@ def test_a_connection_that_the_server_closed_is_not_used_again(place):
             assert client.ask(Query("GET", "/once"), 5).data == b"/once "
             wait_spent(client)
     assert kind.connections == 3
+
+
+def test_an_answer_that_ends_its_connection_is_read_whole(place):
+    """Python 3.13 closes the socket with its last byte."""
+    url, kind = place
+    with asking(url) as client:
+        for _ in range(2):
+            assert client.ask(Query("GET", "/last"), 5).data == b"/last "
+            assert not client._idle
+    assert kind.connections == 2
 
 
 def test_a_server_that_comes_back_is_found_again():
