@@ -27,7 +27,7 @@ _CHANGING: Final = ("comment", "AIGC")
 
 
 class LateMark:
-    """The file of a recording as FFmpeg is given it. One thread; OSError passes through."""
+    """The file of a recording, empty yet, as FFmpeg is given it. One thread; OSError passes."""
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
@@ -35,7 +35,7 @@ class LateMark:
         self._mark: ContainerMark | None = None
         self._places: dict[str, int] = {}
         """Where in the file the fields lie that change."""
-        self._box = 0
+        self._box = self._written = 0
 
     def hide(self) -> dict[str, str]:
         """Return the fields for the header that comes next; they are hidden until `reveal`."""
@@ -62,7 +62,7 @@ class LateMark:
         box = data.rfind(_BOX, 0, max(min(places.values()), 0))
         if box < 0:
             return data
-        self._is_due, start = False, self._file.tell()
+        self._is_due, start = False, self._written  # nothing has been gone back to yet
         self._places = {name: start + place for name, place in places.items()}
         self._box = start + box
         header = bytearray(data)
@@ -75,7 +75,9 @@ class LateMark:
 
     def write(self, data: bytes) -> int:
         """Write `data`; of the header what it is to say."""
-        return self._file.write(self._hide(data) if self._is_due else data)
+        written = self._file.write(self._hide(data) if self._is_due else data)
+        self._written += written
+        return written
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Go to `offset`."""

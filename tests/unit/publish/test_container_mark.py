@@ -93,28 +93,28 @@ class TestLateMark:
     @pytest.fixture
     def file(self, tmp_path):
         with (tmp_path / "x.mp4").open("wb+", buffering=0) as file:
-            file.write(b"before")
             yield file
 
     def read(self, file):
-        file.seek(6)
+        file.seek(0)
         return file.read()
 
     @pytest.mark.parametrize("is_early", [True, False])
     def test_it_is_hidden_until_it_is_told(self, file, is_early):
         late = LateMark(file)
         assert late.hide() == LATER.build_fields()
+        assert late.write(b"ftyp") == 4
         mark = ContainerMark(JOB.number, "")  # of an install without keys: fewer letters
         if is_early:
             late.reveal(mark)
         assert late.write(self.HEADER) == len(self.HEADER)
         assert late.write(b"moof") == 4
         if not is_early:
-            assert self.read(file) == self.HEADER.replace(b"udta", b"free") + b"moof"
+            assert self.read(file) == b"ftyp" + self.HEADER.replace(b"udta", b"free") + b"moof"
             late.reveal(mark)
         found = self.read(file)
-        assert len(found) == len(self.HEADER) + 4
-        assert found.startswith(b"moov....udta")
+        assert len(found) == len(self.HEADER) + 8
+        assert found.startswith(b"ftypmoov....udta")
         assert f"job={JOB.number:08x} install=   ".encode() in found
         assert b'"livefuse"' in found
 
