@@ -130,6 +130,9 @@ class BlackHole:
 class ChildServer:
     """A child process with a port and a log. Subclasses say how it is called."""
 
+    start_s = 15.0
+    """How long it may take to come up."""
+
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="livefuse-peer-"))
         self.port = find_free_port()
@@ -152,7 +155,7 @@ class ChildServer:
             self.process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder
             )
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + self.start_s
         while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
