@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import cv2
 import numpy as np
 
-from livefuse.publish.luma.fold import whiten_picture
+from livefuse.publish.luma.fold import join, whiten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,7 +88,7 @@ class MeanWindows:
 class _Sum:
     def __init__(self, luma: NDArray[np.uint8], time_s: float) -> None:
         self._sum = np.zeros(luma.shape, np.float32)
-        self._detail: NDArray[np.float32] | None = None
+        self._whitened: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
         self._count = 0
         self.first_s = self.last_s = time_s
 
@@ -97,18 +97,19 @@ class _Sum:
 
     def add(self, luma: NDArray[np.uint8], time_s: float) -> None:
         cv2.accumulate(luma, self._sum)
-        if self._detail is None:
-            self._detail = whiten_picture(luma)
+        weighted, weights = whiten(luma)
+        if self._whitened is None:
+            self._whitened = weighted, weights
         else:
-            self._detail += whiten_picture(luma)
+            cv2.add(self._whitened[0], weighted, dst=self._whitened[0])
+            cv2.add(self._whitened[1], weights, dst=self._whitened[1])
         self._count += 1
         self.last_s = time_s
 
     def get(self) -> MeanPicture:
-        detail = self._detail if self._detail is not None else self._sum
-        luma, detail = (
-            np.asarray(total / max(self._count, 1), np.float32) for total in (self._sum, detail)
-        )
+        count = max(self._count, 1)
+        luma = np.asarray(self._sum / count, np.float32)
+        detail = join(*(self._whitened or whiten(luma)), count)
         return MeanPicture(luma, detail, self.first_s, self.last_s)
 
 

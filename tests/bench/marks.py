@@ -72,17 +72,17 @@ def _mark_scene(name: str, number: int) -> tuple[list[NDArray[np.uint8]], list[f
 
 
 def _try_scene(name: str) -> tuple[dict[str, float], float]:
-    """Return the z of the right number after each chain, 0 if it was not read, and the PSNR."""
+    """Return the score of the right number after each chain, 0 if not read, and the PSNR."""
     detector, number = LumaDetector(_KEY), zlib.crc32(name.encode())
     buffers, psnr = _mark_scene(name, number)
     sent = send_through(buffers, 1000, LIVE)
-    zs = {}
+    scores = {}
     for chain, change in CHAINS.items():
         seen = detector.find(take_mean(get_luma(buffer) for buffer in change(sent)))
-        zs[chain] = seen.z if seen is not None and seen.number == number else 0.0
-    told = ", ".join(f"{chain} {z:.1f}" for chain, z in zs.items())
-    print(f"  {name}: {min(psnr):.1f} dB; z {told}", file=sys.stderr, flush=True)
-    return zs, min(psnr)
+        scores[chain] = seen.score if seen is not None and seen.number == number else 0.0
+    told = ", ".join(f"{chain} {score:.1f}" for chain, score in scores.items())
+    print(f"  {name}: {min(psnr):.1f} dB; score {told}", file=sys.stderr, flush=True)
+    return scores, min(psnr)
 
 
 @bench("mark_found", "mark_psnr_db")
@@ -90,14 +90,17 @@ def measure_found(folder: Path) -> dict[str, Result]:
     """The number is read in 2 s after each chain; the mark is below what can be seen."""
     del folder
     tried = {name: _try_scene(name) for name in _choose_scenes()}
-    tries = [z for zs, _ in tried.values() for z in zs.values()]
+    tries = [score for scores, _ in tried.values() for score in scores.values()]
     detail: dict[str, Any] = {"clips": len(tried), "tries": len(tries)}
     for chain in CHAINS:
-        each = [zs[chain] for zs, _ in tried.values()]
+        each = [scores[chain] for scores, _ in tried.values()]
         detail[chain] = f"{sum(map(bool, each))}/{len(each)}"
-        detail[f"{chain}_z_min"] = round(min(each), 1)
+        detail[f"{chain}_score_min"] = round(min(each), 1)
     detail["missed"] = ", ".join(
-        f"{name}/{chain}" for name, (zs, _) in tried.items() for chain, z in zs.items() if not z
+        f"{name}/{chain}"
+        for name, (scores, _) in tried.items()
+        for chain, score in scores.items()
+        if not score
     )
     psnr = {name: each for name, (_, each) in tried.items()}
     worst = min(psnr, key=lambda name: psnr[name])
@@ -134,12 +137,12 @@ def measure_false(folder: Path) -> dict[str, Result]:
                 folded = list(fold_at_scales(mean))
                 for key, detector in detectors.items():
                     found, best = detector.search(folded)
-                    highest = max(highest, best[0].z)
+                    highest = max(highest, best[0].score)
                     if found or detector.look_nearer(mean, best):
                         false.append(f"{name}/{state}/{key}")
         print(f"  {name}: {windows} windows, {len(false)} finds", file=sys.stderr, flush=True)
     detail = {
-        "windows": windows, "keys": len(detectors), "highest_z": round(highest, 2),
+        "windows": windows, "keys": len(detectors), "highest_score": round(highest, 2),
         "where": ", ".join(false),
     }  # fmt: skip
     return {"mark_false": Result(float(len(false)), "finds", "<= 0", detail)}

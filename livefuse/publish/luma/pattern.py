@@ -33,7 +33,7 @@ _CHECK_SALT: Final = b"livefuse"
 _LOW_CYCLES_PER_PX: Final = 1 / 32
 _HIGH_CYCLES_PER_PX: Final = 1 / 10
 _SLOPE: Final = 8
-_REFERENCE_WEIGHT: Final = 1.25  # it has to be found first, before any symbol
+REFERENCE_WEIGHT: Final = 1.25  # it has to be found first, before any symbol
 _CLIP: Final = 1.6
 
 
@@ -50,7 +50,7 @@ class Patterns:
 
     def create_tile(self, number: int) -> NDArray[np.float32]:
         """Return the tile that carries `number` (32 bits): unit RMS, within about +-1.8."""
-        total = _REFERENCE_WEIGHT * self._noise[0]
+        total = REFERENCE_WEIGHT * self._noise[0]
         for pattern, symbol in zip(self._noise[1:], encode_number(number), strict=True):
             row, column = divmod(symbol, SHIFTS)
             total = total + np.roll(pattern, (row * _GRID_PX, column * _GRID_PX), (0, 1))
