@@ -12,8 +12,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from livefuse.control.job_audit import JobAudit
-from livefuse.control.managed import ManagedJob, stop_together
-from livefuse.control.places import check_target
+from livefuse.control.managed import ManagedJob, check_target, stop_together
 from livefuse.control.specs import apply_execution, create_spec, create_spec_by_args, read_job_args
 from livefuse.errors import AuditError, ConfigError, JobCapacityError, JobError, JobNotFoundError
 

@@ -6,11 +6,14 @@ import contextvars
 import threading
 from typing import TYPE_CHECKING
 
+from livefuse.control.paths import check_distinct, is_same_file
 from livefuse.errors import JobError, JobNotFoundError, LivefuseError
+from livefuse.publish import find_file_path
 from livefuse.redact import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from livefuse.config import Config
     from livefuse.control.api.views import JobPhase
@@ -166,3 +169,30 @@ def stop_together(every: Iterable[ManagedJob], timeout_s: float) -> bool:
     for thread in threads:
         thread.join(timeout_s + 1.0)
     return not any(managed.phase == "running" for managed in jobs)
+
+
+def check_target(url: str, source: str, jobs: Iterable[ManagedJob]) -> None:
+    """Refuse a target that is the source, or that one of `jobs` writes.
+
+    Raises:
+        ConfigError: it is what is read.
+        JobError: a job writes it.
+    """
+    check_distinct(source, [url], None, also_read=())
+    path = find_file_path(url)
+    if path is None:
+        return
+    for managed in jobs:
+        if any(is_same_file(path, other) for other in _list_written(managed)):
+            raise JobError(
+                f"the job {managed.job_id} writes {path.name} already", hint="choose another name"
+            )
+
+
+def _list_written(managed: ManagedJob) -> list[Path]:
+    """Return the files that a running job writes now."""
+    job = managed.job
+    if job is None or job.wait(0):
+        return []
+    urls = [status.url for status in job.list_outputs() if status.kind == "file"]
+    return [path for path in map(find_file_path, urls) if path is not None]

@@ -10,15 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from livefuse.control.paths import check_distinct, is_same_file
-from livefuse.errors import ConfigError, JobError, RefusedError
+from livefuse.errors import ConfigError, RefusedError
 from livefuse.publish import find_file_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from livefuse.config import RecordConfig
-    from livefuse.control.managed import ManagedJob
 
 
 def place_target(url: str, config: RecordConfig) -> str:
@@ -53,30 +49,3 @@ def place_target(url: str, config: RecordConfig) -> str:
             f"nothing can be written in {folder} ({reason})", hint="check record.folder"
         ) from None
     return str(whole)
-
-
-def check_target(url: str, source: str, jobs: Iterable[ManagedJob]) -> None:
-    """Refuse a target that is the source, or that one of `jobs` writes.
-
-    Raises:
-        ConfigError: it is what is read.
-        JobError: a job writes it.
-    """
-    check_distinct(source, [url], None, also_read=())
-    path = find_file_path(url)
-    if path is None:
-        return
-    for managed in jobs:
-        if any(is_same_file(path, other) for other in _list_written(managed)):
-            raise JobError(
-                f"the job {managed.job_id} writes {path.name} already", hint="choose another name"
-            )
-
-
-def _list_written(managed: ManagedJob) -> list[Path]:
-    """Return the files that a running job writes now."""
-    job = managed.job
-    if job is None or job.wait(0):
-        return []
-    urls = [status.url for status in job.list_outputs() if status.kind == "file"]
-    return [path for path in map(find_file_path, urls) if path is not None]
