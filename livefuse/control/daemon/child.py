@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _IN_FD, _OUT_FD, _ERROR_FD = 0, 1, 2
 _PRIVATE: Final = 0o600
-_LOCK_TRIES_S: Final = 0.05
 
 
 def main() -> int:

@@ -138,17 +138,16 @@ class Doorkeeper:
         return Room(self._cores, read_free_memory_bytes(), self._config.max_encodes)
 
     def _list_running(self) -> Iterator[Running]:
-        now_s = asyncio.get_running_loop().time()
-        measured: dict[str, tuple[Demand, float]] = {}
+        measured: dict[str, Demand] = {}
         for worker in self._pool.workers:
             if worker.jobs and worker.pid in self._used:
                 cores, memory_bytes = self._used[worker.pid]
                 share = Demand(cores / len(worker.jobs), memory_bytes // len(worker.jobs))
-                measured |= dict.fromkeys(worker.jobs, (share, now_s))
+                measured |= dict.fromkeys(worker.jobs, share)
         for record in self._book.list_records():
             if record.phase in ACTIVE and record.phase != "queued":
                 kind, is_for_files = _sort(record)
-                used, _ = measured.get(record.job_id, (None, 0.0))
+                used = measured.get(record.job_id)
                 yield Running(kind, self._get_age_s(record), is_for_files, used)
 
     def _get_age_s(self, record: JobRecord) -> float:
