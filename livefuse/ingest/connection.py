@@ -67,7 +67,8 @@ class Connection:
         if source is None:
             return True
         if source.is_bursty:
-            self._pacer = Pacer(self._clock, self._stopping)
+            is_endless = not source.is_finite
+            self._pacer = Pacer(self._clock, self._stopping, is_endless=is_endless)
         usual_ns = int(_STALL_STEPS * NS_PER_S / source.fps)
         self._stall_ns = min(max(STALL_NS, usual_ns), _LONGEST_STALL_NS)
         self._stage.begin_segment(source)

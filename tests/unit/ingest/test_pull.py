@@ -250,6 +250,18 @@ def test_sound_that_lies_behind_its_pictures_in_a_file_takes_no_time_of_its_own(
                 assert came_ms == due_ms if kind == "pictures" else due_ms <= came_ms < due_ms + 500
 
 
+@pytest.mark.parametrize(("jump_ms", "is_endless"), [(5000, True), (260, False), (200, True)])
+def test_a_jump_in_a_live_playlist_is_not_waited_for(jump_ms, is_endless):
+    """C41: parts that were made apart; in a file a still of some seconds is one."""
+    clock = ManualClock()
+    pacer = Pacer(clock, threading.Event(), is_endless=is_endless)
+    stamps = [200_000 + n * 33 + (jump_ms if n >= 30 else 0) for n in range(60)]
+    came_ms = [pacer.wait_for(stamp, Fraction(1, 1000)) // NS_PER_MS for stamp in stamps]
+    waited_ms = 0 if is_endless and jump_ms > 250 else 33 + jump_ms
+    assert came_ms[30] - came_ms[29] == waited_ms
+    assert came_ms[59] - came_ms[30] == 29 * 33
+
+
 def test_pacer_follows_the_stamps_and_starts_anew_after_a_break():
     clock, stopping = ManualClock(), threading.Event()
     pacer = Pacer(clock, stopping)
