@@ -43,7 +43,7 @@ class _Watched:
     """A job and what was logged of it last."""
 
     job: Job
-    event: str = ""
+    health: str = ""
     changes_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MOST_CHANGES))
 
     def may_tell(self, now_ns: int) -> bool:
@@ -125,9 +125,10 @@ class JobWatch:
         if condition.health in ("LOADING", "STOPPED") or watched.job.error is not None:
             return  # it is not there yet, or ends: that is told in its own words
         event = "job.running" if condition.health == "ONLINE" else "job.degraded"
-        if event == watched.event or not watched.may_tell(self._clock.now_ns()):
+        # Of a job that is degraded already, too: a consent that ends is no matter of its input.
+        if condition.health == watched.health or not watched.may_tell(self._clock.now_ns()):
             return
-        watched.event = event
+        watched.health = condition.health
         facts: dict[str, Fact] = {"health": condition.health}
         if condition.reason:
             facts["reason"] = redact_text(condition.reason)

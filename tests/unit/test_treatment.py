@@ -194,9 +194,12 @@ def test_a_consent_that_is_gone_is_told_once_a_step_that_fails_each_second():
 
     with structlog.testing.capture_logs() as logs:
         run("the consent is gone", "no_consent", 5)
+        assert bench.telemetry.withheld == "the consent is gone"
         run("", "", 1)
+        assert bench.telemetry.withheld == ""
         run("the consent is gone", "no_consent", 3)
         run("blur: driver", "step_failed", 4)
+        assert bench.telemetry.withheld == ""
     told = [entry["event"] for entry in logs]
     assert (
         told

@@ -177,13 +177,12 @@ def test_each_change_of_state_is_one_record(watch, log):
     assert list_records(log) == [
         ("job.running", "a"),
         ("job.degraded", "a"),
+        ("job.degraded", "a"),
         ("job.running", "a"),
         ("job.stopped", "a"),
     ]
-    degraded, stopped = (
-        read_audit(log.folder, AuditQuery())[1],
-        read_audit(log.folder, AuditQuery())[3],
-    )
+    _, degraded, worse, _, stopped = read_audit(log.folder, AuditQuery())
+    assert worse.facts == {"health": "DEGRADED_INFERENCE"}
     assert degraded.facts == {"health": "DEGRADED_INPUT", "reason": "the input sends nothing"}
     assert degraded.who == "livefuse"
     assert stopped.facts == {"frames_out": 7}

@@ -14,6 +14,7 @@ from livefuse.clock import NS_PER_S, ManualClock
 from livefuse.config import SafetyConfig
 from livefuse.errors import ConfigError, ConsentError, RefusedError, TokenError
 from livefuse.safety import faces as faces_module
+from livefuse.safety.consent import Terms
 from livefuse.safety.embeddings import FaceEmbedder
 from livefuse.safety.faces import FaceStore
 from livefuse.safety.folder import find_safety_folder
@@ -133,6 +134,21 @@ def test_a_revoked_consent_is_noticed_by_another_store_at_once(store, record, cl
     assert revoked.consent_sha256 == record.consent_sha256
     clock.advance(NS_PER_S)
     assert store.revoke("Anna").revoked == revoked.revoked
+
+
+def test_why_a_face_may_not_be_shown_is_said_without_its_name(store, record, clock):
+    """For whoever watches a job, and need not know whose face it shows."""
+    explain = store.explain_refusal
+    assert explain("avatar:fox") == explain(record.face_id) == ""
+    assert explain("face_0123456789ab") == "the source face was removed"
+    terms = Terms(jobs=("show-*",))
+    lent = store.enroll(draw(1), "Ben Carl, one show, 2d", check=accept, terms=terms).face_id
+    assert explain(lent, "show-1") == ""
+    assert explain(lent, "news") == "the consent for the source face is not for this job"
+    store.revoke(record.face_id)
+    assert explain(record.face_id) == "the consent for the source face was revoked on 2023-11-14"
+    clock.advance(5 * DAY_NS)
+    assert explain(lent, "show-1").startswith("the consent for the source face ended on 2023-11-1")
 
 
 def test_a_removed_face_is_gone(store, record):
