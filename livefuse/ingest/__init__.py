@@ -20,6 +20,7 @@ The path of a packet through the files; base.py says what all ways in have in co
     connection.py         one connection's life: opens, stalls, ends; pacer.py for bursty ones
     decode.py             packets -> frames of the pool, on the job's line (timeline.py, pace.py),
                           of the job's size and colours (canvas.py, hdr.py); sound.py beside them
+    ratio.py              PyAV's time bases, which are of a type of each release
     nal.py trust.py       what packets tell before they are decoded; which pictures may be seen
                           after a loss, and when a decoder or a connection is given up
     file.py               the same for a file: no thread of its own, no second try

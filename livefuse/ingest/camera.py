@@ -29,6 +29,7 @@ from livefuse.ingest.camera_v4l2 import FORMATS, Camera, find_camera, list_camer
 from livefuse.ingest.connection import Connection
 from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.diagnose import create_no_video_error, free_error
+from livefuse.ingest.ratio import to_fraction
 from livefuse.ingest.reader import Abandoned, Reader
 from livefuse.ingest.source import Source, read_fps, set_up_decoder
 
@@ -249,7 +250,7 @@ def describe_camera_source(
         time_base=streams[0].time_base,
         audio=None,
         fps=read_fps(streams[0].average_rate, streams[0].guessed_rate),
-        aspect=decoder.sample_aspect_ratio or None,
+        aspect=to_fraction(decoder.sample_aspect_ratio),
         decoder_name=f"v4l2 {decoder.name}",
         packets=((True, cast("AnyPacket", packet)) for packet in container.demux(streams[0])),
         close=container.close,

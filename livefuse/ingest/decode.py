@@ -23,7 +23,6 @@ from livefuse.redact import redact_url
 
 if TYPE_CHECKING:
     import threading
-    from fractions import Fraction
 
     from av.stream import Stream
     from av.video.frame import VideoFrame
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from livefuse.config import IngestConfig
     from livefuse.frame import Frame
     from livefuse.ingest.base import IngestSink
+    from livefuse.ingest.ratio import Ratio
     from livefuse.ingest.source import Source
 
 MAX_DECODE_ERRORS: Final = 300
@@ -237,7 +237,7 @@ class DecodeStage:
         return target
 
     def _deliver(
-        self, frame: VideoFrame, base: Fraction | None, target: Frame, arrival_ns: int
+        self, frame: VideoFrame, base: Ratio | None, target: Frame, arrival_ns: int
     ) -> None:
         pts = frame.pts if frame.pts is not None else frame.dts
         if not self._has_delivered:
@@ -248,7 +248,7 @@ class DecodeStage:
         self._sound.release()
         self._sink.on_frame(target)
 
-    def _anchor_file(self, pts: int | None, base: Fraction | None) -> None:
+    def _anchor_file(self, pts: int | None, base: Ratio | None) -> None:
         """Let a file that nothing was skipped of start with its sound, where that comes first."""
         if self._is_live or self._has_skipped or pts is None or not base:
             return

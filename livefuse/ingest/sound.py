@@ -12,12 +12,11 @@ from livefuse.ingest.timeline import to_ticks
 from livefuse.packet import Packet
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     import av
     from av.stream import Stream
 
     from livefuse.ingest.base import IngestSink
+    from livefuse.ingest.ratio import Ratio
     from livefuse.ingest.timeline import SourceTimeline
     from livefuse.packet import AudioInfo
 
@@ -54,7 +53,7 @@ class SoundRelay:
             extradata=header.config,
         )
 
-    def get_first_stamp(self) -> tuple[int, Fraction] | None:
+    def get_first_stamp(self) -> tuple[int, Ratio] | None:
         """Return the stamp of the sound that waits for the first picture, if there is any."""
         sound = self._early[0][0] if self._early else None
         if sound is None or sound.pts is None or not sound.time_base:

@@ -19,6 +19,7 @@ from av.stream import Discard, Disposition
 from livefuse.aac import build_config
 from livefuse.ingest.diagnose import create_codec_error, create_no_video_error
 from livefuse.ingest.dial import Dial
+from livefuse.ingest.ratio import to_fraction
 from livefuse.ingest.timeline import to_ticks
 from livefuse.packet import AudioInfo
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
     from livefuse.config import IngestConfig
+    from livefuse.ingest.ratio import Ratio
 
 # FFmpeg prints URLs with their passwords and keys.
 av.logging.set_level(None)
@@ -60,7 +62,7 @@ class Source:
 
     url: str
     decoder: VideoCodecContext
-    time_base: Fraction | None
+    time_base: Ratio | None
     audio: AudioInfo | None
     fps: float
     aspect: Fraction | None
@@ -201,7 +203,7 @@ def _describe(
         time_base=video.time_base or None,
         audio=describe_sound(audio.codec_context) if audio is not None else None,
         fps=read_fps(video.average_rate, video.guessed_rate),
-        aspect=decoder.sample_aspect_ratio or None,
+        aspect=to_fraction(decoder.sample_aspect_ratio),
         decoder_name=decoder.name,
         is_bursty=scheme in _PACED_SCHEMES and (duration > 0 or "hls" in container.format.name),
         is_finite=is_finite,
@@ -278,10 +280,10 @@ def describe_sound(codec: CodecContext | None) -> AudioInfo | None:
     return AudioInfo(name, rate, channels, extradata)
 
 
-def read_fps(*rates: Fraction | None) -> float:
+def read_fps(*rates: Ratio | None) -> float:
     """Return the first believable rate, else 30."""
     for rate in rates:
-        if rate and 1 <= rate <= _MAX_FPS:
+        if rate and 1 <= float(rate) <= _MAX_FPS:
             return float(rate)
     return _DEFAULT_FPS
 

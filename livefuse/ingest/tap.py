@@ -16,7 +16,6 @@ from livefuse.ingest.sidecar import Gap, Happened, Opened, Stored, VideoParamete
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
-    from fractions import Fraction
 
     import av
     from av.stream import Stream
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from livefuse.config import IngestConfig
     from livefuse.errors import LivefuseError
     from livefuse.ingest.base import Ingest, IngestSink, InputState
+    from livefuse.ingest.ratio import Ratio
     from livefuse.ingest.recording_file import Event
     from livefuse.ingest.source import Source
     from livefuse.ingest.stage import StageMaker
@@ -201,6 +201,6 @@ def describe_packet(packet: av.Packet[Stream], arrival_ns: int, *, is_video: boo
     return Taken(bytes(packet), line)
 
 
-def _split(fraction: Fraction | None) -> tuple[int, int] | None:
+def _split(ratio: Ratio | None) -> tuple[int, int] | None:
     # PyAV 19 gives a false object, not None, for a missing time base.
-    return (fraction.numerator, fraction.denominator) if fraction else None
+    return (ratio.numerator, ratio.denominator) if ratio else None

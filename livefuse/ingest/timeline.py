@@ -21,7 +21,8 @@ from livefuse.ingest.pace import Pace, Usual
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from fractions import Fraction
+
+    from livefuse.ingest.ratio import Ratio
 
 MIN_STEP: Final = 90
 """1 ms: FLV counts in milliseconds, so two stamps that are closer would collide there."""
@@ -66,7 +67,7 @@ class SourceTimeline:
         self._pace = Pace()
 
     def begin_segment(
-        self, *stamps: tuple[int, Fraction], now_ns: int, step: int | None = None
+        self, *stamps: tuple[int, Ratio], now_ns: int, step: int | None = None
     ) -> None:
         """Start a new connection at `now_ns`: its stamps go on behind what has been given out.
 
@@ -84,7 +85,7 @@ class SourceTimeline:
         if stamps:
             self._offset = self._find_position(now_ns) - min(to_ticks(*s) for s in stamps)
 
-    def stamp_video(self, pts: int | None, time_base: Fraction | None, arrival_ns: int) -> int:
+    def stamp_video(self, pts: int | None, time_base: Ratio | None, arrival_ns: int) -> int:
         """Return the place of a picture: at least 1 ms behind the one before."""
         ticks = _ticks(pts, time_base)
         place = self._stamp(self._video, self._audio, ticks, arrival_ns)
@@ -93,7 +94,7 @@ class SourceTimeline:
         return place
 
     def stamp_audio(
-        self, pts: int | None, time_base: Fraction | None, arrival_ns: int, duration: int = 0
+        self, pts: int | None, time_base: Ratio | None, arrival_ns: int, duration: int = 0
     ) -> int | None:
         """Return the place of a sound packet, or None when it lies before the job's start.
 
@@ -264,13 +265,13 @@ class SourceTimeline:
         return max(passed, max(self._video.last, self._audio.last) + self._video.step)
 
 
-def to_ticks(stamp: int, time_base: Fraction) -> int:
+def to_ticks(stamp: int, time_base: Ratio) -> int:
     """Return `stamp` (in `time_base` seconds) in 1/90000 s, rounded to the nearest."""
     scaled = stamp * time_base.numerator * TIME_BASE_HZ
     return (2 * scaled + time_base.denominator) // (2 * time_base.denominator)
 
 
-def _ticks(stamp: int | None, time_base: Fraction | None) -> int | None:
+def _ticks(stamp: int | None, time_base: Ratio | None) -> int | None:
     # PyAV 19 gives a false object, not None, for a missing time base.
     return None if stamp is None or not time_base else to_ticks(stamp, time_base)
 
