@@ -90,21 +90,22 @@ def test_tests_carry_the_mark_of_their_folder(folder, mark):
 def test_every_test_asserts_or_expects():
     idle = []
     for path in list_files(".py"):
-        functions = {node.name: _read_body(path, node) for node in list_functions(path)}
+        if not path.name.startswith("test_"):
+            continue
+        lines = read_text(path).splitlines()
+        functions = {
+            node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            for node in list_functions(path)
+        }
         expecting = ["assert", "pytest.raises", "pytest.fail"]
         expecting += [f"{name}(" for name, body in functions.items() if _has_any(body, expecting)]
         expecting += ["check_", "expect_"]  # helpers of other modules
         idle += [
             f"{tell(path)}:{name}"
             for name, body in functions.items()
-            if path.name.startswith("test_") and name.startswith("test_")
-            if not _has_any(body.partition("\n")[2], expecting)
+            if name.startswith("test_") and not _has_any(body.partition("\n")[2], expecting)
         ]
     assert not idle, join(idle)
-
-
-def _read_body(path, node):
-    return "\n".join(read_text(path).splitlines()[node.lineno - 1 : node.end_lineno])
 
 
 def _has_any(body, words):
