@@ -228,6 +228,16 @@ def play(seconds, *, at_s=0.0, stamp_s=None):
     return [(at_s + n / 30, first + n / 30) for n in range(round(seconds * 30))]
 
 
+def test_a_minute_without_a_picture_is_held_at_five_a_second():
+    """C35: from a second on, to the end."""
+    slow = Slow(play(1) + play(1, at_s=61))
+    first, *held = [step for step in slow.get_steps() if step > 0.1]
+    assert first == pytest.approx(1.0, abs=0.05)
+    assert max(held) <= 0.201
+    assert len(held) >= 59 * 5 - 2
+    assert slow.telemetry.counts()["held_frames"] >= len(held)
+
+
 def test_a_source_that_goes_on_as_if_no_time_had_passed_is_followed():
     """C35. Whatever an ingest has missed: a second later its pictures are shown again."""
     slow = Slow(play(2) + play(4, at_s=7, stamp_s=2))
