@@ -95,7 +95,7 @@ def _judge_inference(signs: Signs) -> Condition | None:
     percent = round(100 * signs.failed_share)
     troubles = (
         (signs.is_loading, "the pipeline is being made anew"),
-        (bool(signs.withheld), f"{signs.withheld}: pictures are covered"),
+        (bool(signs.withheld), signs.withheld),
         (signs.failed_share >= FAILING_SHARE, f"steps fail on {percent} % of the pictures"),
         (bool(signs.slow_work), f"{signs.slow_work} does not come back"),
         (signs.is_holding, "pictures come and do not get through the pipeline"),

@@ -55,7 +55,7 @@ class ConsentWatch:
 
     def _tell(self, face: str) -> str:
         words = self._explain(face) if self._explain is not None else ""
-        return words or "the consent for the source face does not hold any more"
+        return words or "the source face may not be shown any more: pictures are covered"
 
     def may_show(self, token: Token) -> bool:
         """Say whether what `token` shows may be shown now."""

@@ -205,14 +205,15 @@ class FaceGate:
             return ""
         _, record = self._see(face_id)
         if record is None:
-            return "the source face was removed"
-        if record.revoked:
-            return f"the consent for the source face was revoked on {record.revoked[:10]}"
+            return "the source face was removed: pictures are covered"
+        if day := record.revoked[:10]:
+            return f"the consent for the source face was revoked on {day}: pictures are covered"
         if record.get_state(self._clock.epoch_s()) != "valid":
-            return f"the consent for the source face ended on {record.consent.until[:10]}"
+            day = record.consent.until[:10]
+            return f"the consent for the source face ended on {day}: pictures are covered"
         if job_id is not None and not record.consent.covers_job(job_id):
-            return "the consent for the source face is not for this job"
-        return "the source face is on the deny list"
+            return "the consent for the source face is not for this job: pictures are covered"
+        return "the source face is on the deny list: pictures are covered"
 
     def load_source(self, face_id: str, job_id: str | None = None) -> SourceFace:
         """Return the enrolled face `face_id`, its long side at most 2048 px.

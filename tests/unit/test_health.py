@@ -37,7 +37,9 @@ WELL = Signs("running", input_age_ms=20, outputs=("live",))
         (WELL._replace(failed_share=1.0), "DEGRADED_INFERENCE", "fail on 100 %"),
         (WELL._replace(failed_share=0.49), "ONLINE", ""),
         (
-            WELL._replace(withheld="the consent was revoked", failed_share=1.0),
+            WELL._replace(
+                withheld="the consent was revoked: pictures are covered", failed_share=1.0
+            ),
             "DEGRADED_INFERENCE",
             "the consent was revoked: pictures are covered",
         ),

@@ -88,7 +88,7 @@ def test_a_running_swap_is_covered_within_seconds_of_its_consent_s_end(pipeline,
         )
         assert changed > 5.0
         how = "ended on 2023-11-15" if end == "expire" else "was revoked on 2023-11-14"
-        assert outcome.error == f"the consent for the source face {how}"
+        assert outcome.error == f"the consent for the source face {how}: pictures are covered"
     # A new consent for the same picture is noticed as well.
     store.enroll(ASTRONAUT.read_bytes(), "Eileen Collins, tests, 1d", check=lambda _rgb: None)
     clock.advance(SECONDS * NS_PER_S)
