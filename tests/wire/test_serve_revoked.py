@@ -14,7 +14,7 @@ from livefuse.control.cli import main
 from livefuse.control.keys import KeyStore
 from tests.daemons import TINY, RunningDaemon
 from tests.webrtc import LOOPBACK, Publisher, Watcher, wait_for
-from tests.wire.test_webrtc_guests import offer_to
+from tests.wire.test_webrtc_guests import check_is_heard, listening_inside, offer_to
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(150)]
 LIMIT_S = 5.0
@@ -23,7 +23,8 @@ LIMIT_S = 5.0
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
     folder = tmp_path_factory.mktemp("revoked")
-    with RunningDaemon(folder, f'webrtc.addresses=["{LOOPBACK}"]') as running:
+    settings = (f'webrtc.addresses=["{LOOPBACK}"]', "access.restrict=on")
+    with RunningDaemon(folder, *settings) as running:
         yield running
 
 
@@ -103,6 +104,14 @@ def read_to_end(answer):
         while answer.read1(65536):
             pass
     answer.close()
+
+
+def test_a_worker_knows_from_where_its_daemon_is_asked(daemon):
+    """Who offers from this machine may name this machine, though the offer comes by the daemon."""
+    job = daemon.run_job()
+    with listening_inside() as inside:
+        check_is_heard(daemon, f"/v1/jobs/{job}/whep", daemon.key, inside)
+    assert daemon.ask("DELETE", f"/v1/jobs/{job}").status == 204
 
 
 def test_a_scraper_s_key_reads_metrics_and_nothing_else(daemon, keys):

@@ -54,12 +54,18 @@ def running(folder: Path, *settings: str) -> Iterator[RunningApi]:
         yield api
 
 
-@pytest.fixture
-def inside():
+@contextlib.contextmanager
+def listening_inside() -> Iterator[socket.socket]:
     """Something in the network behind livefuse that hears UDP."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as heard:
         heard.bind((LOOPBACK, 0))
         heard.setblocking(False)
+        yield heard
+
+
+@pytest.fixture
+def inside():
+    with listening_inside() as heard:
         yield heard
 
 
@@ -71,6 +77,12 @@ def has_heard(inside: socket.socket) -> bool:
     with contextlib.suppress(BlockingIOError):
         return bool(inside.recv(2048))
     return False
+
+
+def check_is_heard(api: Any, path: str, key: str, inside: socket.socket) -> None:
+    """Offer from this machine, and see that what the offer names is checked."""
+    HttpSession(api, path, OFFER.read_bytes().decode() + name(inside), key=key)
+    wait_for(lambda: has_heard(inside), 10, "a check of connectivity")
 
 
 def test_no_packet_goes_where_an_offer_points_inside_and_its_peer_connects_all_the_same(
@@ -104,9 +116,7 @@ def test_no_packet_goes_where_an_offer_points_inside_and_its_peer_connects_all_t
 def test_who_is_on_this_machine_names_this_machine(tmp_path, inside):
     """And so the test before would have heard something."""
     with running(tmp_path) as api:
-        sdp = OFFER.read_bytes().decode() + name(inside)
-        HttpSession(api, "/v1/jobs/one/whep", sdp, key=VIEWER)
-        wait_for(lambda: has_heard(inside), 10, "a check of connectivity")
+        check_is_heard(api, "/v1/jobs/one/whep", VIEWER, inside)
 
 
 def test_one_key_has_not_all_places(tmp_path):

@@ -8,6 +8,7 @@
     context.py    what handlers are given                  body.py    requests read, answers made
     jobs.py token.py outputs.py source.py webrtc.py        handlers by subject
     streams.py    live.flv, live.ts, snapshot.jpg          events.py  figures as server-sent events
+    shares.py     how many of few places one key may have
     catalogue.py  what can be asked for                    probes.py  metrics, health, readiness
     audit.py      who did what, for operators
     views.py      what is sent, as types                   openapi.py the description of all this

@@ -6,7 +6,7 @@ from livefuse.control.api.caller import Caller
 from livefuse.control.api.forwarded import Forwarded
 
 SECRET = "s" * 43
-CALLER = Caller("k1", "streamer", "张三's key")
+CALLER = Caller("k1", "streamer", "张三's key", "2606:4700::1")
 
 
 def test_what_the_daemon_says_comes_through():
