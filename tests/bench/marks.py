@@ -20,11 +20,12 @@ import numpy as np
 from livefuse.frame import create_frame
 from livefuse.publish.luma.detect import LumaDetector, fold_at_scales
 from livefuse.publish.luma.embed import LumaMark
+from livefuse.publish.luma.fold import join, whiten
 from livefuse.publish.mark_windows import MeanPicture, take_mean
 from tests.bench._answered import measure_in_turns, take_medians, take_quiet, tell
 from tests.bench.harness import Result, bench
 from tests.mark_chains import CHAINS, LIVE, get_luma, get_size, scale, send_through
-from tests.mark_scenes import SCENES, list_frames
+from tests.mark_scenes import FPS, SCENES, list_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,9 +51,17 @@ def _choose_scenes() -> list[str]:
     return [names[i * len(names) // count] for i in range(count)]
 
 
-def _list_means(buffers: list[NDArray[np.uint8]], starts: Any) -> Iterator[MeanPicture]:
-    for start in starts:
-        yield take_mean(get_luma(buffer) for buffer in buffers[start : start + _WINDOW])
+def _list_means(buffers: list[NDArray[np.uint8]]) -> Iterator[MeanPicture]:
+    """Yield windows that begin _SLIDE pictures apart, each picture whitened once."""
+    groups = []
+    for first in range(0, len(buffers), _SLIDE):
+        lumas = [get_luma(buffer) for buffer in buffers[first : first + _SLIDE]]
+        parts = [(luma.astype(np.float32), *whiten(luma)) for luma in lumas]
+        groups.append([sum(planes) for planes in zip(*parts, strict=True)])
+    for first in range((len(buffers) - _WINDOW) // _SLIDE):
+        window = groups[first : first + _WINDOW // _SLIDE]
+        luma, weighted, weights = (sum(planes) for planes in zip(*window, strict=True))
+        yield MeanPicture(luma / _WINDOW, join(weighted, weights, _WINDOW), 0.0, _WINDOW / FPS)
 
 
 def _measure_psnr(change: NDArray[np.int16]) -> float:
@@ -124,7 +133,6 @@ def measure_false(folder: Path) -> dict[str, Result]:
     detectors = {key: LumaDetector(key) for key in _OTHER_KEYS}
     false: list[str] = []
     windows, highest = 0, 0.0
-    starts = range(0, _UNMARKED_FRAMES - _WINDOW, _SLIDE)
     for name in _choose_scenes():
         buffers = [frame.buffer for frame in list_frames(SCENES[name], _UNMARKED_FRAMES)]
         for state in _STATES:
@@ -132,7 +140,7 @@ def measure_false(folder: Path) -> dict[str, Result]:
                 buffers = send_through(buffers, 1000, LIVE)
             elif state == "small":
                 buffers = [scale(buffer, _halve(buffer)) for buffer in buffers]
-            for mean in _list_means(buffers, starts):
+            for mean in _list_means(buffers):
                 windows += 1
                 folded = list(fold_at_scales(mean))
                 for key, detector in detectors.items():
