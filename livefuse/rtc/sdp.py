@@ -164,7 +164,8 @@ def check_viewer(offer: Offer) -> None:
     if not any(is_h264(codec) for codec in video.codecs):
         raise NotAcceptableError(
             f"the stream is H.264, and the offer has only {_name(video)}",
-            hint="use a player or browser that takes H.264 with packetization-mode 1",
+            hint="use a browser with H.264; Firefox fetches its own, OpenH264, some minutes after "
+            "its first start: see about:addons, Plugins",
         )
     _check_sound(audio)
 

@@ -82,6 +82,31 @@ def test_without_webrtc(visit, api, drawn):
     assert f"{api.server.base_url}/v1/jobs/main/live.flv?key={KEY}" in said
 
 
+# As Firefox is before it has fetched OpenH264.
+_ONLY_VP8 = """
+const { addTransceiver } = RTCPeerConnection.prototype;
+RTCPeerConnection.prototype.addTransceiver = function (what, options) {
+  const made = addTransceiver.call(this, what, options);
+  const known = RTCRtpReceiver.getCapabilities("video").codecs;
+  const wanted = known.filter((codec) => codec.mimeType === "video/VP8");
+  if (what === "video") made.setCodecPreferences(wanted);
+  return made;
+};
+"""
+
+
+def test_without_h264(visit, api, drawn):
+    """Said at once, in whole sentences, and left standing; it is not asked for all the time."""
+    visitor = visit(camera=False, init=_ONLY_VP8, expects=("status of 406",))
+    said = visitor.wait_text("#no-viewer", "OpenH264")
+    assert "in this browser: The stream is H.264, and the offer has only VP8. Use a" in said
+    assert f". It can be watched in VLC or OBS at this address: {api.server.base_url}/v1" in said
+    visitor.page.wait_for_timeout(4000)
+    assert visitor.read("#no-viewer") == said
+    assert visitor.read("#stage-said") == ""
+    assert len([url for url in visitor.asked if url.endswith("/whep")]) == 1
+
+
 def test_the_page_lets_in_nobody_else(visit, api, drawn):
     """The policy that the browser was given: nothing but this server, and no frame around it."""
     visitor = visit(camera=False, expects=("Content Security Policy", "violates"))

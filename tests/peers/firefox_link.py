@@ -83,7 +83,7 @@ class Firefox(ChildServer):
     def command(self) -> list[str]:
         """Return the command line."""
         return [
-            *("env", "-u", "DISPLAY", f"HOME={self.folder}", "nice", "-n", "5", "firefox-esr"),
+            *("env", "-u", "DISPLAY", f"HOME={self.folder}", "firefox-esr"),
             *("--headless", "--no-remote", "--profile", str(self.folder / "profile")),
             *("--remote-debugging-port", str(self.port)),
         ]

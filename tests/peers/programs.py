@@ -83,18 +83,18 @@ class Livefuse:
         """The page's address with its key."""
         return f"{self.base}/?key={self.key}"
 
-    def link(self, path: str) -> str:
-        """Return the address of what is below the job, with the key."""
-        return f"{self.base}/v1/jobs/main/{path}?key={self.key}"
+    def link(self, path: str, job: str = "main") -> str:
+        """Return the address of what is below a job, with the key."""
+        return f"{self.base}/v1/jobs/{job}/{path}?key={self.key}"
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, job: str = "main") -> bytes:
         """Fetch it."""
-        with urllib.request.urlopen(self.link(path), timeout=10) as answer:
+        with urllib.request.urlopen(self.link(path, job), timeout=20) as answer:
             return bytes(answer.read())
 
-    def take_snapshot(self) -> NDArray[np.uint8]:
+    def take_snapshot(self, job: str = "main") -> NDArray[np.uint8]:
         """Return the picture that it shows now, BGR."""
-        data = np.frombuffer(self.get("snapshot.jpg"), np.uint8)
+        data = np.frombuffer(self.get("snapshot.jpg", job), np.uint8)
         return cv2.imdecode(data, cv2.IMREAD_COLOR)  # type: ignore[return-value] # a JPEG of ours
 
     def __enter__(self) -> Self:

@@ -16,7 +16,7 @@ import { showScreen } from "/web/screen.js";
 import { CAMERA_JOB } from "/web/source.js";
 import { startJob } from "/web/stage.js";
 import { createStudio } from "/web/studio.js";
-import { changeLanguage, isChinese, putWords, say, sayOf, sayReason } from "/web/words.js";
+import { changeLanguage, isChinese, putWords, say, sayOf, sayReason, sayRefusal } from "/web/words.js";
 
 const TABS = ["studio", "monitor", "outputs"];
 // What a daemon calls a job that runs, but not yet or not all well; its health says which.
@@ -42,17 +42,12 @@ const page = {
 /** Show what went wrong; `place` is an element beside the control that was refused. */
 function tell(error, place = null) {
   const isProblem = error instanceof Problem;
-  const text = isProblem
-    ? [error.message.replace(/[.。]$/, ""), error.hint].filter(Boolean).map(sayReason).map(capitalise).join(isChinese() ? "。" : ". ")
-    : say("fault", { text: error.message });
+  const text = isProblem ? sayRefusal(error) : say("fault", { text: error.message });
   const field = place ?? find("problem");
   setText(field, text);
   field.hidden = false;
   if (isProblem && error.status === 401) askForKey();
 }
-
-/** Begin a sentence; what begins with a name or an address is left as it is. */
-const capitalise = (text) => (/^[a-z]+ /.test(text) ? text[0].toUpperCase() + text.slice(1) : text);
 
 /** Say that the worker is away, and when it is back look again at what was looked at. */
 function noteConnection(isConnected) {

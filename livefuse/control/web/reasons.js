@@ -11,6 +11,8 @@ export const CHINESE_REASONS = [
   ["{count} of the {places} viewers are this key's already", "{places} 个观看名额中，此密钥已占用 {count} 个"],
   ["{count} of the {places} places are this key's already", "{places} 个名额中，此密钥已占用 {count} 个"],
   ["close one, or raise limits.key_share", "请先关闭一个，或调高 limits.key_share"],
+  ["the stream is H.264, and the offer has only {codecs}", "视频流是 H.264，而此浏览器只支持 {codecs}"],
+  ["use a browser with H.264; Firefox fetches its own, OpenH264, some minutes after its first start: see about:addons, Plugins", "请使用支持 H.264 的浏览器；Firefox 首次启动几分钟后会自行下载 OpenH264：见 about:addons 的“插件”"],
   ["the job sends to {url} already", "此任务已在推送到 {url}"],
   ["remove that output first", "请先移除该输出"],
   ["a file that is asked for over HTTP may not lie there", "经 HTTP 要求的文件不能放在那里"],

@@ -3,10 +3,13 @@
 import { ask, withKey } from "/web/api.js";
 import { make, setText } from "/web/dom.js";
 import { play, watch } from "/web/rtc.js";
-import { say } from "/web/words.js";
+import { isChinese, say, sayRefusal } from "/web/words.js";
 
 const WATCH_AGAIN_MS = 1500;
 const TRIES_UNTIL_SAID = 3;
+const NO_CODEC = 406;
+// A browser may fetch a codec meanwhile, as Firefox does in its first minutes.
+const NO_CODEC_AGAIN_MS = 20000;
 
 /**
  * Return the stage: `element`, `watch(job)`, `show(job, figures)` what is the matter, and
@@ -63,7 +66,7 @@ export function createStage(page) {
     show: (job, figures) => {
       // Before its input is there a job has no picture to ask for.
       if (!view.isWatching && view.job !== null && isOnAir(figures)) watchJob(view, page);
-      const [text, canStart] = describe(job, figures, after);
+      const [text, canStart] = describe(job, figures, view);
       curtain.hidden = !text;
       curtain.classList.toggle("over", Boolean(job) && job.state === "running");
       setText(said, text);
@@ -84,14 +87,14 @@ export function createStage(page) {
 }
 
 /** Return what is said over the picture (nothing: it speaks for itself), and whether to start again. */
-function describe(job, figures, video) {
+function describe(job, figures, { after, fallback }) {
   if (!job) return [`${say("noJobs")} ${say("noJobsHint")}`, false];
   if (job.state === "failed") return [say("jobFailed", { text: job.error }), true];
   if (job.state === "stopped" || job.state === "submitted") return [say("jobStopped"), true];
   if (figures?.token?.parameters?.cover_all) return [say("isCovered"), false];
   if (figures?.health === "LOADING" && figures.state !== "connecting") return [say("loading"), false];
-  const hasPicture = video.srcObject !== null && video.videoWidth > 0;
-  return [hasPicture ? "" : say("waiting"), false];
+  const hasPicture = after.srcObject !== null && after.videoWidth > 0;
+  return [hasPicture || !fallback.hidden ? "" : say("waiting"), false];
 }
 
 function createSound(video) {
@@ -120,13 +123,15 @@ function hangUp(view, page, isTold = true) {
 
 /** Play the job that is looked at; a picture that is not there yet is asked for again. */
 async function watchJob(view, page) {
+  const { hidden } = view.fallback;
   hangUp(view, page);
+  view.fallback.hidden = hidden; // what was said stands until there is a picture
   view.isWatching = true;
   const { job, turn } = view;
-  const again = () => {
+  const again = (wait_ms = WATCH_AGAIN_MS) => {
     if (view.turn !== turn) return;
     clearTimeout(view.timer);
-    view.timer = setTimeout(() => watchJob(view, page), WATCH_AGAIN_MS);
+    view.timer = setTimeout(() => watchJob(view, page), wait_ms);
   };
   try {
     const line = await watch(`/v1/jobs/${job}/whep`);
@@ -137,6 +142,7 @@ async function watchJob(view, page) {
     view.line = line;
     play(line, view.after);
     view.tries = 0;
+    view.fallback.hidden = true;
     line.onGone(again);
   } catch (error) {
     if (error.status === 401) page.tell(error);
@@ -144,15 +150,16 @@ async function watchJob(view, page) {
     // A job that is not there or not running yet is said elsewhere.
     const isOurs = ![401, 404, 409].includes(error.status);
     if (!page.isConnected()) return; // looked at again when it is back
-    if (isOurs && (view.tries >= TRIES_UNTIL_SAID || !("RTCPeerConnection" in window))) showFallback(view, error);
-    again();
+    const isFinal = error.status === NO_CODEC || !("RTCPeerConnection" in window);
+    if (isOurs && (isFinal || view.tries >= TRIES_UNTIL_SAID)) showFallback(view, error);
+    again(error.status === NO_CODEC ? NO_CODEC_AGAIN_MS : WATCH_AGAIN_MS);
   }
 }
 
 function showFallback(view, error) {
   const address = make("code", {}, withKey(`/v1/jobs/${view.job}/live.flv`));
-  const text = say("noViewer", { text: [error.message, error.hint].filter(Boolean).join(": ") });
-  view.fallback.replaceChildren(text, " ", say("noViewerHint"), " ", address);
+  const text = say("noViewer", { text: sayRefusal(error) });
+  view.fallback.replaceChildren(text, isChinese() ? "。" : ". ", say("noViewerHint"), " ", address);
   view.fallback.hidden = false;
 }
 

@@ -33,6 +33,15 @@ export function sayReason(text) {
   return text;
 }
 
+/** Return what a refusal says and what to do about it, as whole sentences. */
+export function sayRefusal({ message, hint }) {
+  const parts = [message.replace(/[.。]$/, ""), hint].filter(Boolean);
+  return parts.map(sayReason).map(capitalise).join(isChinese() ? "。" : ". ");
+}
+
+/** Begin a sentence; what begins with a name or an address is left as it is. */
+const capitalise = (text) => (/^[a-z]+ /.test(text) ? text[0].toUpperCase() + text.slice(1) : text);
+
 /** Return what matches a sentence with {gaps}, and nothing but it. */
 function toPattern(sentence) {
   const plain = sentence.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
