@@ -6,15 +6,18 @@ machine could have reached it.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import urllib.request
 from typing import TYPE_CHECKING, NamedTuple
 
+import psutil
 import pytest
 
-from tests.wire.servers import HOST, require
+from tests.wire.servers import HOST, require, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,12 +44,27 @@ def watch(folder: Path, *command: str, code: int = 0) -> set[Peer]:
     """Run a command; return every internet address that it or a child of it has dialled."""
     require("strace")
     trace = folder / "trace"
-    env = {**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")}
-    strace = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", f"trace={_CALLS}", "-o", str(trace)]
     done = subprocess.run(
-        [*strace, *command], cwd=folder, env=env, capture_output=True, timeout=120, check=False
-    )
+        trace_calls(trace, *command),
+        cwd=folder, env=be_alone(folder), capture_output=True, timeout=120, check=False,
+    )  # fmt: skip
     assert done.returncode == code, done.stderr.decode()
+    return read_peers(trace)
+
+
+def trace_calls(trace: Path, *command: str) -> list[str]:
+    """Return the command line that runs `command` and writes whom it and its children dial."""
+    calls = ["-e", f"trace={_CALLS}", "-o", str(trace)]
+    return ["strace", "-f", "-qq", "--seccomp-bpf", *calls, *command]
+
+
+def be_alone(folder: Path) -> dict[str, str]:
+    """Return an environment with a private store of its own."""
+    return {**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")}
+
+
+def read_peers(trace: Path) -> set[Peer]:
+    """Return every internet address that was dialled."""
     found = (_PEER.search(line) for line in trace.read_text(errors="replace").splitlines())
     return {Peer(m["v4"] or m["v6"], int(m["port"])) for m in found if m is not None}
 
@@ -105,8 +123,43 @@ def test_a_daemon_and_its_workers_ask_nobody(tmp_path: Path) -> None:
     """`livefuse serve` for a while, networks loaded by a worker that waits for a job."""
     settings = ("http.port=0", f"safety.folder={tmp_path / 'safety'}")
     words = [word for setting in settings for word in ("--set", setting)]
-    limited = ("timeout", "--preserve-status", "--signal=TERM", "20")
+    # In the foreground: else it tells the whole group too, and twice is "at once".
+    limited = ("timeout", "--foreground", "--preserve-status", "--signal=TERM", "20")
     assert watch(tmp_path, *limited, *livefuse("serve", *words)) == set()
     log = (tmp_path / "safety" / "audit" / "audit.jsonl").read_text()
     assert "daemon.started" in log
     assert "daemon.stopped" in log
+
+
+@pytest.mark.timeout(180)
+def test_a_job_of_a_daemon_dials_its_target_and_nobody_else(
+    tmp_path: Path, nginx: NginxRtmp
+) -> None:
+    """Its worker, and what that starts, are watched as well."""
+    require("strace")
+    settings = (
+        "http.port=0", "http.require_key=false", "access.restrict=off", "daemon.spare_workers=0",
+        "rtmp.backoff_max_ms=400",
+    )  # fmt: skip
+    words = [word for setting in settings for word in ("--set", setting)]
+    trace, said = tmp_path / "trace", tmp_path / "said"
+    with said.open("wb") as out:
+        process = subprocess.Popen(
+            trace_calls(trace, *livefuse("serve", *words)), cwd=tmp_path, env=be_alone(tmp_path),
+            stdout=out, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    try:
+        wait_until(lambda: b"serves at http" in said.read_bytes(), 60, "the daemon")
+        address = re.findall(r"serves at (http://\S+)", said.read_text())[0]
+        spec = {"source": "demo:?size=320x180", "targets": [nginx.url("daemon-guard")]}
+        body = json.dumps({"spec": spec, "start": True}).encode()
+        kind = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{address}/v1/jobs", data=body, headers=kind)
+        with urllib.request.urlopen(request, timeout=90) as answer:
+            assert answer.status == 201
+        wait_until(lambda: nginx.is_publishing("daemon-guard"), 60, "its stream")
+    finally:
+        for traced in psutil.Process(process.pid).children():
+            traced.terminate()
+        process.wait(30)
+    assert read_peers(trace) == {Peer(HOST, nginx.port)}
