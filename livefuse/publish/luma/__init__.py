@@ -10,6 +10,7 @@ against somebody who averages many pictures of one job and subtracts what they s
     pattern.py   a key and a number -> the tile; its code and checksum
     embed.py     the tile into a frame, stronger where the picture is busy
     fold.py      a picture at one scale -> the folded tile, whitened
-    detect.py    the folded tile at all scales -> the number
+    match.py     the folded tile -> the most likely word of the code
+    detect.py    all scales and sides -> the number
     reader.py    pictures in time -> which numbers were seen when
 """
