@@ -255,15 +255,15 @@ class WhepOutput:
         }
 
     def _drop_viewer(self, viewer: Viewer, ending: Ending) -> None:
+        if ending.message:  # known before the viewer is seen to be gone
+            self._error = f"{ending.message}: {ending.hint}"
+            self._log.warning("a viewer is gone", cause=ending.message, hint=ending.hint)
         with self._lock:
             if viewer in self._viewers:
                 self._dropped_before += viewer.dropped
             self._viewers = tuple(one for one in self._viewers if one is not viewer)
             if not self._viewers:
                 self._opus = None
-        if ending.message:
-            self._error = f"{ending.message}: {ending.hint}"
-            self._log.warning("a viewer is gone", cause=ending.message, hint=ending.hint)
 
     def _find_profile(self) -> str:
         """Return the profile-level-id of the stream, "" before it is known."""

@@ -150,8 +150,10 @@ class Peer:
         if self._is_ended:
             return
         self._is_ended = True
-        self.state = "closed"
-        self._on_end(ending)
+        try:
+            self._on_end(ending)
+        finally:
+            self.state = "closed"  # whoever sees that may ask why
         # aiortc cannot close what an odd offer left half made: a section without a transport.
         with contextlib.suppress(asyncio.TimeoutError, AttributeError):
             await asyncio.wait_for(self._connection.close(), _CLOSE_S)
