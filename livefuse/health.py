@@ -60,10 +60,14 @@ class Signs(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """A job's health, and why; empty when there is nothing to say."""
+    """A job's health, and why; empty when there is nothing to say.
+
+    `is_withheld`: no picture may be seen, whatever else ails it.
+    """
 
     health: Health
     reason: str = ""
+    is_withheld: bool = False
 
 
 def judge(signs: Signs) -> Condition:
@@ -102,7 +106,8 @@ def _judge_inference(signs: Signs) -> Condition | None:
         (signs.covers_all, "overload: every picture is covered whole"),
     )
     words = next((words for holds, words in troubles if holds), "")
-    return Condition("DEGRADED_INFERENCE", words) if words else None
+    is_withheld = bool(signs.withheld) and words == signs.withheld
+    return Condition("DEGRADED_INFERENCE", words, is_withheld) if words else None
 
 
 def _tell(signs: Signs) -> str:

@@ -86,12 +86,13 @@ class Report:
         That it is well again is told once it has been so for a second: what comes and goes is one
         trouble, not many.
         """
-        condition = health, reason = self.judge(state, error)
+        condition = health, reason, is_withheld = self.judge(state, error)
         now_ns = self._telemetry.clock.now_ns()
         if health not in _GOOD:
             self._bad_ns = now_ns
-        was = self.told.health if self.told is not None else None
-        if health != was and now_ns - self._bad_ns >= (NS_PER_S if health in _GOOD else 0):
+        was = self.told
+        is_news = was is None or (health, is_withheld) != (was.health, was.is_withheld)
+        if is_news and now_ns - self._bad_ns >= (NS_PER_S if health in _GOOD else 0):
             log = self._log.info if health in _GOOD else self._log.warning
             log("health", job=self._entrance.job_id, health=health, reason=reason)
             self.told = condition
@@ -103,7 +104,7 @@ class Report:
         telemetry, entrance = self._telemetry, self._entrance
         stages, media = entrance.stages, entrance.media
         token = (stages.last_token if stages is not None else None) or template
-        health, reason = self.judge(state, error)
+        health, reason, _ = self.judge(state, error)
         loading, dropped = self._builder.loading, telemetry.dropped()
         networks = loading.describe_networks() if loading is not None else {}
         return Statistics(

@@ -43,7 +43,7 @@ class _Watched:
     """A job and what was logged of it last."""
 
     job: Job
-    health: str = ""
+    told: tuple[str, bool] = ("", False)
     changes_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_MOST_CHANGES))
 
     def may_tell(self, now_ns: int) -> bool:
@@ -126,9 +126,10 @@ class JobWatch:
             return  # it is not there yet, or ends: that is told in its own words
         event = "job.running" if condition.health == "ONLINE" else "job.degraded"
         # Of a job that is degraded already, too: a consent that ends is no matter of its input.
-        if condition.health == watched.health or not watched.may_tell(self._clock.now_ns()):
+        told = (event, condition.is_withheld)
+        if told == watched.told or not watched.may_tell(self._clock.now_ns()):
             return
-        watched.health = condition.health
+        watched.told = told
         facts: dict[str, Fact] = {"health": condition.health}
         if condition.reason:
             facts["reason"] = redact_text(condition.reason)

@@ -177,15 +177,27 @@ def test_each_change_of_state_is_one_record(watch, log):
     assert list_records(log) == [
         ("job.running", "a"),
         ("job.degraded", "a"),
-        ("job.degraded", "a"),
         ("job.running", "a"),
         ("job.stopped", "a"),
     ]
-    _, degraded, worse, _, stopped = read_audit(log.folder, AuditQuery())
-    assert worse.facts == {"health": "DEGRADED_INFERENCE"}
+    _, degraded, _, stopped = read_audit(log.folder, AuditQuery())
     assert degraded.facts == {"health": "DEGRADED_INPUT", "reason": "the input sends nothing"}
     assert degraded.who == "livefuse"
     assert stopped.facts == {"frames_out": 7}
+
+
+def test_pictures_that_are_withheld_are_told_of_a_degraded_job_too(watch, log):
+    """R54: that the input stalls as well is no reason to be silent of a consent that is gone."""
+    job = add(watch, "a")
+    for health, reason, is_withheld in (
+        ("DEGRADED_INPUT", "the input sends nothing", False),
+        ("DEGRADED_INFERENCE", "the consent was revoked", True),
+        ("DEGRADED_INFERENCE", "the consent was revoked", True),
+    ):
+        job.report.told = Condition(health, reason, is_withheld)
+        watch.look()
+    told = [record.facts["reason"] for record in read_audit(log.folder, AuditQuery())]
+    assert told == ["the input sends nothing", "the consent was revoked"]
 
 
 def test_a_failure_says_why_and_no_secret(watch, log):
