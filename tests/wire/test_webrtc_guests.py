@@ -150,3 +150,6 @@ def test_one_key_has_not_all_places(tmp_path):
         assert "limits.key_share" in refused.value["hint"]
         assert [watch(api, key).status for key in (OTHER, OPERATOR)] == [201, 201]
         assert watch(api, OPERATOR).status == 503
+        links.close()
+        seats = (api.server._api.watchers, api.server._api.players)
+        wait_for(lambda: not any(places.taken for places in seats), 10, "places are given back")
