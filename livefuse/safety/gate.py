@@ -213,7 +213,7 @@ class FaceGate:
             return f"the consent for the source face ended on {day}: pictures are covered"
         if job_id is not None and not record.consent.covers_job(job_id):
             return "the consent for the source face is not for this job: pictures are covered"
-        return "the source face is on the deny list: pictures are covered"
+        return "the source face is on the deny list or cannot be compared: pictures are covered"
 
     def load_source(self, face_id: str, job_id: str | None = None) -> SourceFace:
         """Return the enrolled face `face_id`, its long side at most 2048 px.

@@ -39,7 +39,7 @@ export const CHINESE_REASONS = [
   ["the consent for the source face was revoked on {date}: pictures are covered", "源脸的同意已于 {date} 撤回：画面已遮盖"],
   ["the consent for the source face ended on {date}: pictures are covered", "源脸的同意已于 {date} 到期：画面已遮盖"],
   ["the consent for the source face is not for this job: pictures are covered", "源脸的同意不适用于此任务：画面已遮盖"],
-  ["the source face is on the deny list: pictures are covered", "源脸已被列入禁用名单：画面已遮盖"],
+  ["the source face is on the deny list or cannot be compared: pictures are covered", "源脸在禁用名单上，或无法比对：画面已遮盖"],
   ["the source face was removed: pictures are covered", "源脸已被删除：画面已遮盖"],
   ["there is no job {name}", "没有任务 {name}"],
 ];

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from livefuse.config import TracingConfig
 from livefuse.control.api.tracing import Tracing, get_trace
 from tests.collector import Collector
+from tests.contract.repo import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,6 +114,14 @@ def test_without_an_endpoint_nothing_is_made_and_no_package_is_needed() -> None:
     tracing = Tracing(TracingConfig(), "1.2")
     assert ask(tracing) == 503
     assert not hasattr(tracing, "_tracer")
+
+
+def test_the_daemon_imports_none_of_the_packages() -> None:
+    code = (
+        "import sys, livefuse.control.daemon.serve as _;"
+        "sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
 def test_a_collector_that_is_not_there_holds_nothing_up() -> None:
