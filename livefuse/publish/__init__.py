@@ -14,8 +14,8 @@ The path of a frame through the files; base.py says what all ways out have in co
                           (pipe) -> rtmp_child.py; rtmp_failure.py, backoff.py when it fails;
                           rtmp_dial.py says where it may dial
     flv.py                the stream for players, FLV or MPEG-TS
-    whep.py               the stream for browsers by WebRTC, each a whep_viewer.py; opus.py makes its
-                          sound
+    whep.py               the stream for browsers by WebRTC; whep_viewer.py is one of them, opus.py
+                          makes its sound
     record.py             files: record_file.py opens them, mux.py muxes, recording_signer.py has
                           them signed at their end, by c2pa_child.py; c2pa_read.py reads that
     virtualcam.py         pictures before the encode
