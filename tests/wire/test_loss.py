@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 import av
 import pytest
@@ -17,6 +18,7 @@ from tests.wire.servers import NginxRtmp, RtspServer, require, wait_until
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(150)]
 
+AWAY_S = 6.0
 RUN = [sys.executable, "-m", "livefuse", "run", "--set", "http.enabled=false", "--quiet"]
 
 
@@ -28,6 +30,48 @@ def read_stamps(path, kind):
             for packet in container.demux(stream)
             if packet.dts is not None
         ]
+
+
+class Stretch(NamedTuple):
+    """A part of a stream whose pictures come at the rate of a hold."""
+
+    stamps: list[float]
+
+    @property
+    def start_s(self):
+        return self.stamps[0]
+
+    @property
+    def end_s(self):
+        return self.stamps[-1]
+
+    @property
+    def first_step_s(self):
+        return self.stamps[1] - self.stamps[0]
+
+    def count_steps(self):
+        return len(self.stamps) - 1
+
+
+def find_slow_stretch(stamps):
+    """Return the longest stretch without half a second at the source's own rate."""
+    slow = [b - a > 0.1 for a, b in itertools.pairwise(stamps)]
+    best, start = (0, 0), None
+    for index in range(len(slow)):
+        if not slow[index]:
+            continue
+        if start is None or not any(slow[max(index - 15, 0) : index]):
+            start = index
+        best = max(best, (start, index + 1), key=lambda span: stamps[span[1]] - stamps[span[0]])
+    return Stretch(stamps[best[0] : best[1] + 1])
+
+
+def check_hold(pictures):
+    """(C32, C35) From a second on, five a second; the source's own within 5 s of its return."""
+    away = find_slow_stretch(pictures)
+    assert AWAY_S - 1.5 <= away.end_s - away.start_s <= AWAY_S + 5.0
+    assert away.first_step_s <= 1.3
+    assert away.count_steps() >= 0.8 * 5 * (AWAY_S - 1.0)
 
 
 def check_in_step(path, from_s):
@@ -62,7 +106,7 @@ def test_the_rtmp_session_outlives_the_rtsp_server(face_clip, tmp_path, leave, c
             [*RUN, "--from", source.url, "--to", server.url("out"), "--stats", str(stats_path),
              "--set", "ingest.read_timeout_ms=2000"]
         )  # fmt: skip
-        wait_until(lambda: server.is_publishing("out"), 20)
+        wait_until(lambda: server.is_publishing("out"), 60)
         far = subprocess.Popen(
             ["ffmpeg", "-v", "error", "-y", "-rw_timeout", "3000000", "-i", server.url("out"),
              "-c", "copy", str(out)]
@@ -70,7 +114,7 @@ def test_the_rtmp_session_outlives_the_rtsp_server(face_clip, tmp_path, leave, c
         try:
             time.sleep(5)
             leave(source)
-            time.sleep(6)
+            time.sleep(AWAY_S)
             come_back(source)
             time.sleep(9)
         finally:
@@ -86,7 +130,8 @@ def test_the_rtmp_session_outlives_the_rtsp_server(face_clip, tmp_path, leave, c
         assert min(steps) >= 0
         assert max(steps) <= 1.5
         assert stamps[-1] - stamps[0] > 12
-    # At the end it is the source's picture again, at the source's rate, in step with its sound.
     pictures = read_stamps(out, "video")
+    check_hold(pictures)
+    # At the end it is the source's picture again, at the source's rate, in step with its sound.
     assert sum(stamp > pictures[-1] - 3 for stamp in pictures) >= 60
     check_in_step(out, pictures[-1] - 6)
