@@ -76,6 +76,10 @@ def get_loop() -> RtcLoop:
 
 @functools.cache
 def _start_loop() -> RtcLoop:
+    # aiortc takes seconds to load on a busy machine: here, in the thread of whoever asked first,
+    # and not on the loop, within the time that an answer may take.
+    from livefuse.rtc import peer  # noqa: F401, PLC0415 - only where there are peers
+
     return RtcLoop()
 
 

@@ -107,7 +107,7 @@ def send(report: Report, tab: Tab, job: Livefuse, word: str, *, has_h264: bool) 
     """Press Start my camera; the job gets pictures, and they come back with the face covered."""
     tab.click("#microphone")
     tab.click("#start-camera")
-    is_on = tab.wait("document.getElementById('stop-camera').checkVisibility()", 60)
+    is_on = tab.wait("document.getElementById('stop-camera').checkVisibility()")
     report.check(is_on, "the camera is on", tab.read("#source-problem"))
     figures: dict[str, Any] = {}
 
@@ -116,7 +116,7 @@ def send(report: Report, tab: Tab, job: Livefuse, word: str, *, has_h264: bool) 
         return figures["frames_out"] > 30
 
     began = time.monotonic()
-    while not has_frames() and time.monotonic() - began < 60:
+    while not has_frames() and time.monotonic() - began < 90:
         time.sleep(0.5)
     media = figures.get("media", {})
     report.check(figures["frames_out"] > 30, "its pictures arrive", media)
@@ -153,10 +153,10 @@ def leave(report: Report, tab: Tab, job: Livefuse) -> None:
 def is_playing(tab: Tab) -> bool:
     """Wait until pictures come, one after the other."""
     clock = "(document.getElementById('after').srcObject ? after.currentTime : 0)"
-    if not tab.wait(f"{clock} > 0", 40):
+    if not tab.wait(f"{clock} > 0"):
         return False
     first = tab.run(clock)
-    return tab.wait(f"{clock} > {first} + 0.3", 20)
+    return tab.wait(f"{clock} > {first} + 0.3")
 
 
 if __name__ == "__main__":

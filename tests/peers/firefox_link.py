@@ -179,7 +179,7 @@ class Tab:
             )
         )
 
-    def wait(self, expression: str, timeout_s: float = 30.0) -> bool:
+    def wait(self, expression: str, timeout_s: float = 90.0) -> bool:
         """Wait until an expression is true; return whether it came to that."""
         return wait_some(lambda: self.run(expression), timeout_s, 0.25)
 

@@ -145,12 +145,12 @@ class Link:
         return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)  # type: ignore[return-value] # a PNG of OBS's
 
     def stream(self, *, is_on: bool) -> bool:
-        """Start or stop streaming; return whether OBS does so within 30 s."""
+        """Start or stop streaming; return whether OBS does so within 60 s."""
         try:
             self.ask("StartStream" if is_on else "StopStream")
         except ObsError:
             return False
-        return wait_some(lambda: self.is_streaming() is is_on, 30)
+        return wait_some(lambda: self.is_streaming() is is_on, 60)
 
     def is_streaming(self) -> bool:
         """Whether OBS sends, and is not only dialling."""

@@ -89,7 +89,7 @@ class Livefuse:
 
     def get(self, path: str, job: str = "main") -> bytes:
         """Fetch it."""
-        with urllib.request.urlopen(self.link(path, job), timeout=20) as answer:
+        with urllib.request.urlopen(self.link(path, job), timeout=60) as answer:
             return bytes(answer.read())
 
     def take_snapshot(self, job: str = "main") -> NDArray[np.uint8]:
@@ -108,7 +108,7 @@ class Livefuse:
             cwd=Path(__file__).resolve().parents[2],
         )
         threading.Thread(target=self._read, daemon=True).start()
-        wait_until(lambda: self.base or self._process.poll() is not None, 60, "printed address")
+        wait_until(lambda: self.base or self._process.poll() is not None, 120, "printed address")
         if not self.base:
             sys.exit(f"livefuse ended:\n{self.text}")
         return self

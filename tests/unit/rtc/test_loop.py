@@ -1,6 +1,8 @@
 """The peers' loop: one for a process, called from other threads, never for ever."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -18,6 +20,14 @@ def test_there_is_one_loop_with_a_thread_of_its_own():
     thread = get_loop().call(tell())
     assert thread is not threading.current_thread()
     assert thread.daemon
+
+
+def test_aiortc_is_loaded_before_an_answer_is_waited_for():
+    code = (
+        "import sys; from livefuse.rtc.loop import get_loop; early = 'aiortc' in sys.modules;"
+        "get_loop(); sys.exit(early or 'aiortc' not in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_errors_come_back_to_the_caller():

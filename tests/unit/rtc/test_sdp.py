@@ -53,6 +53,16 @@ def test_the_numbers_of_header_extensions_are_read():
     assert video.extensions == own
 
 
+def test_what_firefox_sends_before_it_has_openh264_is_taken():
+    """It is VP8; its sound, bundled with the pictures, has the port 0 and is not refused by it."""
+    offer = sdp.read_offer(load("firefox_publisher_before_openh264"))
+    sdp.check_publisher(offer)
+    assert [(m.kind, m.is_sent) for m in offer.media] == [("video", True), ("audio", True)]
+    assert not any(sdp.is_h264(codec) for codec in offer.media[0].codecs)
+    assert offer.media[0].codecs[0].name == sdp.VP8
+    assert {candidate.mid for candidate in offer.candidates} == {"0"}
+
+
 def test_a_viewer_is_no_publisher_and_the_other_way_round():
     publisher, viewer = sdp.read_offer(load(CHROMIUM)), sdp.read_offer(load(VIEWER))
     sdp.check_publisher(publisher)
@@ -69,6 +79,7 @@ def test_a_viewer_is_no_publisher_and_the_other_way_round():
         ("obs_av1_only", sdp.check_publisher, "AV1"),
         ("publisher_of_sound_only", sdp.check_publisher, "sends no pictures"),
         ("viewer_without_h264", sdp.check_viewer, "only VP8"),
+        ("firefox_viewer_before_openh264", sdp.check_viewer, "only VP8, VP9, AV1: .*OpenH264"),
     ],
 )
 def test_an_offer_without_a_common_codec_is_406_and_says_what_to_choose(name, check, said):
