@@ -189,12 +189,10 @@ def test_each_change_of_state_is_one_record(watch, log):
 def test_pictures_that_are_withheld_are_told_of_a_degraded_job_too(watch, log):
     """R54: that the input stalls as well is no reason to be silent of a consent that is gone."""
     job = add(watch, "a")
-    for health, reason, is_withheld in (
-        ("DEGRADED_INPUT", "the input sends nothing", False),
-        ("DEGRADED_INFERENCE", "the consent was revoked", True),
-        ("DEGRADED_INFERENCE", "the consent was revoked", True),
-    ):
-        job.report.told = Condition(health, reason, is_withheld)
+    revoked = Condition("DEGRADED_INFERENCE", "the consent was revoked", is_withheld=True)
+    stalled = Condition("DEGRADED_INPUT", "the input sends nothing")
+    for condition in (stalled, revoked, revoked):
+        job.report.told = condition
         watch.look()
     told = [record.facts["reason"] for record in read_audit(log.folder, AuditQuery())]
     assert told == ["the input sends nothing", "the consent was revoked"]
