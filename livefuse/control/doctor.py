@@ -28,6 +28,8 @@ __all__ = ["Check", "examine", "format_check"]
 
 _LEAST_PYTHON: Final = (3, 11)
 _RTMP_MODULE: Final = Path("/usr/lib/nginx/modules/ngx_rtmp_module.so")
+_TESTS: Final = Path(__file__).parents[2] / "tests" / "wire"
+"""Only a checkout has them: who installed a wheel is not told what they want."""
 _LOOPBACK_CAMERAS: Final = Path("/sys/devices/virtual/video4linux")
 
 
@@ -153,11 +155,12 @@ def _check_safety(config: Config) -> list[Check]:
 
 
 def _check_programs(_config: Config) -> list[Check]:
-    wanted = (
-        ("srt", "srt-live-transmit", "srt: inputs", "srt-tools"),
-        ("ffmpeg", "ffmpeg", "the wire tests", "ffmpeg"),
-        ("gstreamer", "gst-launch-1.0", "the wire tests", "gstreamer1.0-tools"),
-    )
+    wanted = [("srt", "srt-live-transmit", "srt: inputs", "srt-tools")]
+    if _TESTS.is_dir():
+        wanted += [
+            ("ffmpeg", "ffmpeg", "the wire tests", "ffmpeg"),
+            ("gstreamer", "gst-launch-1.0", "the wire tests", "gstreamer1.0-tools"),
+        ]
     checks = []
     for name, program, purpose, package in wanted:
         path = shutil.which(program)
@@ -167,6 +170,8 @@ def _check_programs(_config: Config) -> list[Check]:
             if path
             else Check("warning", name, f"{program} is not installed", missing)
         )
+    if not _TESTS.is_dir():
+        return checks
     if _RTMP_MODULE.exists():
         checks.append(Check("ok", "nginx-rtmp", str(_RTMP_MODULE)))
     else:

@@ -21,7 +21,11 @@ _OTHERS: Final = 0o077
 def check_safety(config: SafetyConfig) -> list[Check]:
     """Return the lines about the folder of faces, consents and keys, and about the mark keys."""
     folder = find_safety_folder(config)
-    return [_check_folder(folder), _check_keys(config)]
+    try:
+        return [_check_folder(folder), _check_keys(config)]
+    except PermissionError:
+        cure = "ask as the user that livefuse runs as"
+        return [Check("problem", "safety folder", f"you may not look into {folder}", cure)]
 
 
 def _check_folder(folder: Path) -> Check:

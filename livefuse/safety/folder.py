@@ -39,8 +39,11 @@ def make_private_folder(folder: Path) -> None:
     Raises:
         ConfigError: it cannot be made.
     """
+    # One by one: mkdir(parents=True) gives its mode to the last one alone.
+    missing = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
     try:
-        folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        for place in reversed(missing or [folder]):
+            place.mkdir(mode=_FOLDER_MODE, exist_ok=True)
     except OSError as error:
         raise _explain(error, "make the folder", folder) from None
 

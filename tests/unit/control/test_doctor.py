@@ -68,6 +68,15 @@ def test_a_taken_port_is_a_warning():
     assert str(port) in check.text
 
 
+def test_only_a_checkout_is_told_what_its_tests_want(tmp_path, monkeypatch):
+    names = {"ffmpeg", "gstreamer", "nginx-rtmp"}
+    assert names <= {check.name for check in examine(ANY_PORT, quick=True)}
+    monkeypatch.setattr("livefuse.control.doctor._TESTS", tmp_path / "site-packages" / "tests")
+    told = {check.name for check in examine(ANY_PORT, quick=True)}
+    assert not names & told
+    assert "srt" in told
+
+
 def test_a_line_has_level_name_text_and_cure():
     line = format_check(Check("warning", "srt", "not installed", "apt-get install srt-tools"))
     assert line == "warning  srt              not installed: apt-get install srt-tools"

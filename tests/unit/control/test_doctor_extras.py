@@ -77,3 +77,15 @@ def test_a_folder_that_cannot_be_written_is_a_problem_and_an_open_one_a_warning(
     monkeypatch.undo()
     beneath = SafetyConfig(folder=str(tmp_path / "file" / "x"))
     assert [check.level for check in check_safety(beneath)] == ["problem", "problem"]
+
+
+def test_the_folder_of_another_user_is_a_line_with_its_cure(tmp_path, monkeypatch):
+    """As root without the capability to look anywhere, in a container."""
+
+    def refuse(*_args, **_options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.exists", refuse)
+    (check,) = check_safety(SafetyConfig(folder=str(tmp_path)))
+    assert (check.level, check.name) == ("problem", "safety folder")
+    assert "the user that livefuse runs as" in check.cure
