@@ -52,7 +52,7 @@ def main(report: Report) -> None:
     options = [part for setting in settings for part in ("--set", setting)]
     source = f"demo:?size={SIZE[0]}x{SIZE[1]}"
     picture = read_bgr(create_face_frame(110, SIZE))
-    jpeg = base64.b64encode(cv2.imencode(".jpg", picture)[1]).decode()
+    jpeg = base64.b64encode(cv2.imencode(".jpg", picture)[1].tobytes()).decode()
     with (
         tempfile.TemporaryDirectory(prefix="livefuse-firefox-") as folder,
         Livefuse(Path(folder), ["--from", source, *options]) as job,
@@ -97,7 +97,7 @@ def send(report: Report, tab: Tab, job: Livefuse, *, has_h264: bool) -> None:
 
     def has_frames() -> bool:
         figures.update(json.loads(job.get("status", "camera")))
-        return figures["frames_out"] > 30
+        return int(figures["frames_out"]) > 30
 
     began = time.monotonic()
     while not has_frames() and time.monotonic() - began < 90:
