@@ -211,6 +211,7 @@ EXIT_CODES: Final[dict[type[BaseException], int]] = {
     JobNotFoundError: 31,
     JobChangedError: 32,
     JobCapacityError: 33,
+    JobMemoryError: 34,
     ConsentError: 40,
     RefusedError: 41,
     NotAcceptableError: 42,
