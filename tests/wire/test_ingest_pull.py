@@ -94,14 +94,20 @@ def test_rtmp_is_pulled(nginx, face_clip):
             check_counter(sink)
 
 
-@pytest.mark.parametrize("wait_s", [0.0, 0.6, 1.1, 1.7])
-def test_rtmp_is_joined_anywhere_between_keyframes_far_apart(nginx, face_clip, tmp_path, wait_s):
-    """The header names no streams: sound comes at once, pictures with the next keyframe."""
-    clip = tmp_path / "far.mp4"  # in fragments of half a second: sound and pictures by turns
+@pytest.fixture(scope="module")
+def sparse_clip(face_clip, tmp_path_factory):
+    """The face with a keyframe every 3 s, in fragments: sound and pictures by turns."""
+    clip = tmp_path_factory.mktemp("sparse") / "far.mp4"
     options = ("--operations", "none", "--quiet", "--set", "encode.keyframe_interval_s=3")
     command = [sys.executable, "-m", "livefuse", "run", "--from", str(face_clip), "--to", str(clip)]
     subprocess.run([*command, *options], check=True, timeout=60)
-    with push_rtmp(clip, nginx.url("far"), is_looping=True):
+    return clip
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.6, 1.1, 1.7])
+def test_rtmp_is_joined_anywhere_between_keyframes_far_apart(nginx, sparse_clip, wait_s):
+    """The header names no streams: sound comes at once, pictures with the next keyframe."""
+    with push_rtmp(sparse_clip, nginx.url("far"), is_looping=True):
         wait_until(lambda: nginx.is_publishing("far"), 10)
         time.sleep(wait_s)
         with running(nginx.url("far")) as sink:
