@@ -47,6 +47,24 @@ def test_nothing_is_muxed_while_nobody_watches():
     assert len(viewer.read()) < 1000  # the header alone: nothing was kept
 
 
+@pytest.mark.parametrize("form", ["flv", "ts"])
+def test_who_comes_later_sees_nothing_of_before(form):
+    """(C02) Others watch, so there are pictures: the last keyframe is as old as it is."""
+    stream, media, wishes = _make(form)
+    stream.subscribe(lambda: None)
+    for packet in media.packets[:20]:
+        stream.send(packet)
+    viewer = stream.subscribe(lambda: None)
+    header = viewer.read()
+    assert _count_pictures(header, form) == 0
+    assert len(wishes) == 2
+    for packet in media.packets[20:]:
+        stream.send(packet)
+    first = next(i for i, p in enumerate(media.video) if p.dts >= media.packets[20].dts)
+    keyframe = next(i for i, p in enumerate(media.video) if i >= first and p.is_keyframe)
+    assert _count_pictures(header + viewer.read(), form) == len(media.video) - keyframe
+
+
 def test_a_slow_viewer_skips_to_a_keyframe_and_the_other_does_not_notice():
     media = make_media(120)
     size = sum(len(packet.data) for packet in media.packets)
