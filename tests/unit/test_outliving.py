@@ -178,7 +178,8 @@ def test_one_stall_of_a_step_is_held_over_and_told_in_one_line(monkeypatch, reco
     """C12: 3 s, within the limit: nothing is made anew."""
     fault = Fault()
     break_blur(monkeypatch, fault.hang)
-    job = run_job(fault, "watchdog.step_limit_ms=10000")
+    # A machine that is busy with other things has its own line, which is not this one.
+    job = run_job(fault, "watchdog.step_limit_ms=10000", "governor.enabled=false")
     with structlog.testing.capture_logs() as logs:
         fault.set_off()
         assert fault.happened.wait(10)

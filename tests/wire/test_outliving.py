@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.wire, pytest.mark.timeout(150)]
 SETTINGS = (
     "http.enabled=false",
     "watchdog.step_limit_ms=3000",
+    "governor.enabled=false",  # what a busy machine is spared is not what this is about
 )
 
 
@@ -75,12 +76,11 @@ def has_restarted(job, restart):
 
 def break_one_after_the_other(job, faults):
     """Set off each fault, wait until what it broke was made anew and all is well, then a moment."""
-    time.sleep(3)
     for seam, fault, restart in faults:
         seam.set_off(fault)
         wait_until(partial(has_restarted, job, restart), 10, restart)
         wait_until(lambda: job.statistics().health == "ONLINE", 15, "way back")
-        time.sleep(2)
+        time.sleep(1)
     for seam, *_ in faults:
         seam.released.set()
     time.sleep(1)
@@ -111,6 +111,7 @@ def test_one_recording_whatever_breaks(face_clip, tmp_path, monkeypatch):
              "-c", "copy", str(out)]
         )  # fmt: skip
         try:
+            wait_until(lambda: out.exists() and out.stat().st_size > 0, 15, "far end")
             break_one_after_the_other(job, faults)
         finally:
             assert job.stop(20)
