@@ -1,7 +1,7 @@
 """mark_*: the invisible mark is found after what platforms do, never where there is none, is not
 seen, and costs little.
 
-40 scenes (tests/mark_scenes.py), a number of its own each, marked frame by frame as a job does.
+44 scenes (tests/mark_scenes.py), a number of its own each, marked frame by frame as a job does.
 What is looked at are windows of two seconds, searched blindly over all scales and both sides.
 On one core mark_found takes ten minutes and mark_false twenty; with LIVEFUSE_MARK_SHARE=0.2 a
 fifth of the scenes.
