@@ -6,7 +6,7 @@ The path of a frame, which is also the order of the folders:
     ring.py     the newest two wait; every drop is counted with a reason
     pipeline/   frame + token -> the same frame, its faces covered; pure numpy and OpenCV
     publish/    frames -> one encode -> packets -> rtmp, http-flv, http-ts, file
-    job.py      holds these four together for one stream; control/ never touches a pixel
+    job/        holds these four together for one stream; control/ never touches a pixel
 
 `livefuse.job_manager` runs jobs from Python: create_job, submit_job, start_job, stop_job; in this
 process, or in the daemon that LIVEFUSE_URL names.

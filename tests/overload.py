@@ -17,11 +17,11 @@ from livefuse.config import LADDER, load_config
 from livefuse.face import Box, Face, Track
 from livefuse.frame import Colour
 from livefuse.ingest.base import MediaInfo
+from livefuse.job.stages import Stages
 from livefuse.pipeline.enhance_step import EnhanceStep
 from livefuse.publish.fanout import FanOut
 from livefuse.ring import RingClosed
 from livefuse.safety.mark_keys import REPLAY_KEYS, JobMarks
-from livefuse.stages import Stages
 from livefuse.telemetry import Journal, Telemetry
 from livefuse.token import TokenCell, create_token
 from livefuse.virtual import VirtualClock

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from livefuse.control.jobs import JobManager
-    from livefuse.job import Job
+    from livefuse.job.job import Job
     from livefuse.token import Token
 
 

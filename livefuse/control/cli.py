@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Final
 from cyclopts import App, CycloptsError
 
 from livefuse import __version__
-from livefuse.control import (
-    commands_audit,
-    commands_faces,
-    commands_keys,
-    commands_look,
-    commands_looks,
-    commands_mark,
-    commands_models,
-    commands_record,
-    commands_replay,
-    commands_run,
-    commands_serve,
-    commands_token,
-    commands_top,
+from livefuse.control.commands import (
+    audit,
+    faces,
+    keys,
+    look,
+    looks,
+    mark,
+    models,
+    record,
+    replay,
+    run,
+    serve,
+    token,
+    top,
 )
 from livefuse.control.console import complain
 from livefuse.control.failure import explain_unexpected, report_failure
@@ -46,19 +46,19 @@ def create_app() -> App:
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )
-    commands_run.add_commands(app)
-    commands_serve.add_commands(app)
-    commands_replay.add_commands(app)
-    commands_record.add_commands(app)
-    commands_look.add_commands(app)
-    commands_looks.add_commands(app)
-    commands_models.add_commands(app)
-    commands_faces.add_commands(app)
-    commands_mark.add_commands(app)
-    commands_token.add_commands(app)
-    commands_top.add_commands(app)
-    commands_keys.add_commands(app)
-    commands_audit.add_commands(app)
+    run.add_commands(app)
+    serve.add_commands(app)
+    replay.add_commands(app)
+    record.add_commands(app)
+    look.add_commands(app)
+    looks.add_commands(app)
+    models.add_commands(app)
+    faces.add_commands(app)
+    mark.add_commands(app)
+    token.add_commands(app)
+    top.add_commands(app)
+    keys.add_commands(app)
+    audit.add_commands(app)
     return app
 
 

@@ -15,9 +15,9 @@ import msgspec
 from livefuse.control.access import Access
 from livefuse.control.job_watch import JobWatch
 from livefuse.errors import ConsentError, LivefuseError
+from livefuse.job.spec import JobSpec
 from livefuse.redact import redact_text, redact_url
 from livefuse.safety.records import AVATAR_PREFIX
-from livefuse.spec import JobSpec
 from livefuse.token import GENERATING
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from livefuse.config import Config
     from livefuse.control.api.views import Spec
     from livefuse.errors import RefusedError
-    from livefuse.job import Job
+    from livefuse.job.job import Job
     from livefuse.safety.audit_records import Fact
     from livefuse.token import Token
     from livefuse.workers.local import Worker

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from livefuse.clock import Clock
     from livefuse.config import AuditConfig
-    from livefuse.health import Condition
-    from livefuse.job import Job
+    from livefuse.job.health import Condition
+    from livefuse.job.job import Job
     from livefuse.safety.audit import AuditLog
     from livefuse.safety.audit_records import Fact
 

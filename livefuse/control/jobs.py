@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from livefuse.control.api.views import NewJob, Spec
-    from livefuse.job import Job
+    from livefuse.job.job import Job
+    from livefuse.job.spec import JobSpec
     from livefuse.publish.base import OutputStatus
-    from livefuse.spec import JobSpec
     from livefuse.telemetry import Statistics, Telemetry
     from livefuse.workers.local import Worker
 

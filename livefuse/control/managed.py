@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from livefuse.config import Config
     from livefuse.control.api.views import JobPhase
     from livefuse.control.job_audit import JobAudit
-    from livefuse.job import Job
-    from livefuse.spec import JobSpec
+    from livefuse.job.job import Job
+    from livefuse.job.spec import JobSpec
     from livefuse.workers.local import Worker
 
 

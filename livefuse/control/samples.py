@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from livefuse.control.doctor_steps import StepTimer
+from livefuse.control.doctor.steps import StepTimer
 from livefuse.errors import ModelError
 from livefuse.runtime.session import SessionCache
 from livefuse.token import NEEDS

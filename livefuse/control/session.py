@@ -20,8 +20,8 @@ from livefuse.control.jobs import JobManager
 from livefuse.control.outputs import OutputWatch, explain_lost_files, is_all_lost
 from livefuse.control.panel import REFRESH_S, Reporter, create_reporter, format_end
 from livefuse.errors import ConfigError
+from livefuse.job.spec import JobSpec
 from livefuse.redact import redact_text
-from livefuse.spec import JobSpec
 from livefuse.telemetry import log_for, set_up_logging
 from livefuse.workers.local import Worker
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from livefuse.control.api.server import ApiServer
     from livefuse.control.grpc.server import GrpcServer
     from livefuse.control.requests import RunRequest
-    from livefuse.job import Job
+    from livefuse.job.job import Job
     from livefuse.telemetry import Statistics
 
 JOB_ID: Final = "main"

@@ -11,7 +11,7 @@ from livefuse.control.access import Access
 from livefuse.control.paths import check_distinct
 from livefuse.control.requests import Wish, choose_operations
 from livefuse.errors import ConfigError, RefusedError
-from livefuse.spec import JobSpec
+from livefuse.job.spec import JobSpec
 from livefuse.token import NEEDS, OPERATIONS, Parameters, check_operations
 
 if TYPE_CHECKING:

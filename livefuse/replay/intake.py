@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from livefuse.intake import Entrance, Intake
-from livefuse.watchdog import Pulse
+from livefuse.job.intake import Entrance, Intake
+from livefuse.job.watchdog import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from livefuse.clock import Clock
-    from livefuse.decisions import DecisionJournal
     from livefuse.errors import LivefuseError
     from livefuse.frame import Frame
     from livefuse.ingest.base import InputState, MediaInfo
     from livefuse.ingest.playback import Entry
+    from livefuse.replay.decisions import DecisionJournal
 
 
 class Recorded(Protocol):

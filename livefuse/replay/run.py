@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from livefuse.clock import NS_PER_S
-from livefuse.decisions import DecisionJournal, ReplayReport
 from livefuse.errors import IngestUnsupportedError
 from livefuse.ingest.decode import DecodeStage
 from livefuse.ingest.replay import Player
-from livefuse.intake import Entrance
+from livefuse.job.intake import Entrance
+from livefuse.job.stages import Stages
 from livefuse.pipeline.aside import InlineExecutor
 from livefuse.publish.fanout import FanOut
+from livefuse.replay.decisions import DecisionJournal, ReplayReport
 from livefuse.replay.intake import RecordedIntake
 from livefuse.ring import RingClosed
 from livefuse.safety.mark_keys import REPLAY_KEYS, JobMarks
-from livefuse.stages import Stages
 from livefuse.telemetry import Telemetry
 from livefuse.token import TokenCell
 from livefuse.virtual import CostModel, Costs, VirtualClock
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import Config
     from livefuse.ingest.base import MediaInfo
+    from livefuse.job.spec import JobSpec
     from livefuse.pipeline.steps import Pipeline
     from livefuse.replay.intake import Recorded
     from livefuse.ring import RingMode
-    from livefuse.spec import JobSpec
 
 JOB_ID: Final = "replay"
 _MARKS: Final = JobMarks(JOB_ID, REPLAY_KEYS)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from livefuse.errors import JobError
-from livefuse.job import Job
+from livefuse.job.job import Job
 from livefuse.pipeline.effects.avatar import AVATARS, check_avatar, is_avatar
 from livefuse.pipeline.state import Services
 from livefuse.pipeline.steps import Pipeline
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from livefuse.clock import Clock
     from livefuse.config import Config, ModelsConfig
     from livefuse.frame import Frame
+    from livefuse.job.spec import JobSpec
     from livefuse.ring import RingMode
-    from livefuse.spec import JobSpec
 
 
 # A job that hides faces is never passed: with `pass` it is blurred.

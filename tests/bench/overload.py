@@ -13,9 +13,9 @@ from unittest import mock
 
 from livefuse.clock import NS_PER_S, SystemClock
 from livefuse.config import LogConfig, load_config
+from livefuse.job.spec import JobSpec
 from livefuse.pipeline.enhance_step import ENHANCERS
 from livefuse.pipeline.steps import STEPS
-from livefuse.spec import JobSpec
 from livefuse.telemetry import set_up_logging
 from livefuse.workers.local import Worker
 from tests.bench.harness import Result, bench

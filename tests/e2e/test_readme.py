@@ -65,7 +65,7 @@ RUN_ELSEWHERE = {
     "livefuse keys revoke anna": ("tests/e2e/test_readme.py", "test_the_service_and_its_keys"),
     "livefuse top": ("tests/e2e/test_readme.py", "test_the_service_and_its_keys"),
     "livefuse models import inswapper_128.onnx --accept-licence": (
-        "tests/unit/control/test_commands_models.py",
+        "tests/unit/control/commands/test_models.py",
         "test_a_swapper_tells_what_else_it_needs",
     ),
     "livefuse run --from clip.mp4 --to swapped.mp4 --source-face anna "

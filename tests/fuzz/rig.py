@@ -14,7 +14,9 @@ from livefuse.errors import ConsentError, LivefuseError
 from livefuse.frame import TIME_BASE_HZ, create_frame
 from livefuse.ingest.base import MediaInfo
 from livefuse.ingest.canvas import Canvas
-from livefuse.intake import Entrance, Intake
+from livefuse.job.intake import Entrance, Intake
+from livefuse.job.stages import Stages
+from livefuse.job.watchdog import Pulse
 from livefuse.pipeline.aside import InlineExecutor
 from livefuse.pipeline.state import Services
 from livefuse.pipeline.steps import Pipeline
@@ -22,11 +24,9 @@ from livefuse.publish.fanout import FanOut
 from livefuse.ring import RingClosed
 from livefuse.safety.cover import cover_frame
 from livefuse.safety.mark_keys import REPLAY_KEYS, JobMarks
-from livefuse.stages import Stages
 from livefuse.telemetry import Journal, Telemetry
 from livefuse.token import TokenCell, create_token, patch_token
 from livefuse.virtual import VirtualClock
-from livefuse.watchdog import Pulse
 from livefuse.workers.local import LOADING_COVERS
 from tests.faces import share_sessions
 from tests.fuzz.judge import Truth

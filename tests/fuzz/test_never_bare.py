@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
+from livefuse.job.treatment import Treatment
 from livefuse.pipeline.steps import Pipeline
-from livefuse.treatment import Treatment
 from tests.fuzz.plan import Fault, Gap, Hand, Plan, make_case, make_plan
 from tests.fuzz.run import Result, create_reference, list_rows, run_plan
 

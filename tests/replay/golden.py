@@ -23,8 +23,8 @@ from tests.replay.stream import MadeRecording
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from livefuse.decisions import FrameDecision, ReplayReport
     from livefuse.ingest.playback import Entry
+    from livefuse.replay.decisions import FrameDecision, ReplayReport
 
 DATA = Path(__file__).parent / "data"
 GOLDENS = Path(__file__).parent / "goldens"

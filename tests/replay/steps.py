@@ -8,9 +8,9 @@ import msgspec
 
 from livefuse.clock import SystemClock
 from livefuse.config import Config
+from livefuse.job.spec import JobSpec
 from livefuse.pipeline.steps import STEPS
 from livefuse.replay import Replay
-from livefuse.spec import JobSpec
 from livefuse.virtual import Costs, TableCosts
 from livefuse.workers.local import Worker
 

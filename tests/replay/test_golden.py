@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from livefuse.decisions import format_report
+from livefuse.replay.decisions import format_report
 from tests.replay.golden import DATA, SCENES, condense, read_golden, replay_scene
 
 if TYPE_CHECKING:
-    from livefuse.decisions import FrameDecision, ReplayReport
+    from livefuse.replay.decisions import FrameDecision, ReplayReport
 
 _S = 90_000
 pytestmark = pytest.mark.timeout(240)

@@ -14,8 +14,8 @@ from tests.replay.stream import FPS, MadeRecording, encode_pictures, make_item, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from livefuse.decisions import ReplayReport
     from livefuse.ingest.playback import Entry
+    from livefuse.replay.decisions import ReplayReport
 
 _GOP = encode_pictures(FPS, size=(64, 48))
 _CONFIG = create_config(governor={"enabled": False})

@@ -25,8 +25,8 @@ from tests.replay.stream import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from livefuse.decisions import FrameDecision, ReplayReport
     from livefuse.ingest.playback import Entry
+    from livefuse.replay.decisions import FrameDecision, ReplayReport
 
 _RING_DEPTH = 2
 _GOP = encode_pictures(FPS, size=(64, 48))

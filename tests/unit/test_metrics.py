@@ -8,7 +8,7 @@ import pytest
 from livefuse.clock import ManualClock
 from livefuse.config import ModelsConfig, RefuseConfig
 from livefuse.errors import RefusedError
-from livefuse.health import Health
+from livefuse.job.health import Health
 from livefuse.metrics import HEALTHS, OUTPUT_STATES, create_metrics, render_metrics
 from livefuse.publish.base import OutputState
 from livefuse.runtime.session import SessionCache

@@ -11,8 +11,8 @@ import pytest
 from livefuse.clock import NS_PER_S
 from livefuse.config import Config, HoldConfig
 from livefuse.frame import FramePool
+from livefuse.job.picture_out import PictureOut
 from livefuse.mark_ids import number_job
-from livefuse.picture_out import PictureOut
 from livefuse.publish.label_search import find_label
 from livefuse.publish.luma.detect import LumaDetector
 from livefuse.publish.mark_windows import take_mean

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from livefuse.clock import NS_PER_MS, ManualClock
 from livefuse.config import LogConfig
-from livefuse.crew import start_stage
+from livefuse.job.crew import start_stage
 from livefuse.measures import Distribution, Rate
 from livefuse.telemetry import Telemetry, get_logger, log_for, set_up_logging
 

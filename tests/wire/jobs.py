@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from livefuse.clock import SystemClock
 from livefuse.config import load_config
-from livefuse.spec import JobSpec
+from livefuse.job.spec import JobSpec
 from livefuse.workers.local import Worker
 from tests.wire.servers import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from livefuse.job import Job
+    from livefuse.job.job import Job
 
 SOURCE = "test:?size=320x180&fps=30"
 QUICK = (

@@ -19,8 +19,8 @@ import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection
 
 from livefuse.control.jobs import MAX_JOBS
-from livefuse.job import Job
-from livefuse.memory import trim_heap
+from livefuse.job.job import Job
+from livefuse.job.memory import trim_heap
 from livefuse.pipeline.steps import Pipeline
 from tests.apis import RunningApi
 from tests.wire.servers import RtspServer, wait_until

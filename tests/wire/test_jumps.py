@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from livefuse.job import Job
+    from livefuse.job.job import Job
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(90)]
 

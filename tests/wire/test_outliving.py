@@ -15,9 +15,9 @@ import structlog
 from livefuse.clock import SystemClock
 from livefuse.config import LogConfig, load_config
 from livefuse.ingest.decode import DecodeStage
+from livefuse.job.spec import JobSpec
 from livefuse.pipeline.steps import Pipeline
 from livefuse.publish.encode import VideoEncoder
-from livefuse.spec import JobSpec
 from livefuse.telemetry import set_up_logging
 from livefuse.workers.local import Worker
 from tests.wire.servers import NginxRtmp, RtspServer, require, wait_until

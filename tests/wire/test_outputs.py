@@ -27,7 +27,7 @@ from tests.wire.servers import (
 )
 
 if TYPE_CHECKING:
-    from livefuse.job import Job
+    from livefuse.job.job import Job
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(90)]
 

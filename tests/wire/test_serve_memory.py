@@ -26,7 +26,7 @@ LEAK = """
 import os, pathlib, sys
 
 if "livefuse.control.daemon.child" in sys.orig_argv:
-    import livefuse.job
+    import livefuse.job.job
     import livefuse.pipeline.steps as steps
 
     kept, finish = [], steps.Pipeline.finish
@@ -40,7 +40,7 @@ if "livefuse.control.daemon.child" in sys.orig_argv:
 
     steps.Pipeline.finish = leak
     if os.environ["LEAK_BLIND"]:  # the job's own supervision sees nothing
-        livefuse.job.read_rss_bytes = lambda: None
+        livefuse.job.job.read_rss_bytes = lambda: None
 """
 
 

@@ -17,9 +17,9 @@ import pytest
 from livefuse.clock import SystemClock
 from livefuse.config import load_config
 from livefuse.errors import JobCapacityError, JobError, JobNotFoundError, get_http_status
+from livefuse.job.spec import JobSpec
 from livefuse.publish.encode import VideoEncoder
 from livefuse.rtc import peer as rtc_peer
-from livefuse.spec import JobSpec
 from livefuse.workers.local import Worker
 from tests.webrtc import FPS, LOOPBACK, Publisher, Watcher, wait_for
 

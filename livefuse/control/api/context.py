@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from livefuse.config import Config
     from livefuse.control.jobs import JobManager
     from livefuse.control.managed import ManagedJob
-    from livefuse.job import Job
+    from livefuse.job.job import Job
 
     T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from livefuse.control.api.problems import NO_STORE
 from livefuse.errors import JobError
 
 if TYPE_CHECKING:
-    from livefuse.job import Job
+    from livefuse.job.job import Job
 
 MAX_HZ: Final = 5.0
 _DEFAULT_HZ: Final = 2.0

@@ -13,7 +13,7 @@ from livefuse.control.background import call_in_thread
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from livefuse.job import Job
+    from livefuse.job.job import Job
     from livefuse.telemetry import Statistics
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from livefuse.redact import HIDDEN, redact_url
 if TYPE_CHECKING:
     from livefuse.control.api.caller import Caller
     from livefuse.control.api.views import Spec
-    from livefuse.spec import JobSpec
+    from livefuse.job.spec import JobSpec
     from livefuse.telemetry import Statistics
 
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)

@@ -9,7 +9,7 @@ from aiohttp import web
 from livefuse.control.api.context import get_api
 from livefuse.control.api.problems import NO_STORE, create_problem
 from livefuse.errors import JobCapacityError
-from livefuse.health import READY
+from livefuse.job.health import READY
 from livefuse.metrics import render_metrics
 
 

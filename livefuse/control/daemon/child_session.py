@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     from livefuse.control.api.figures import Figures
     from livefuse.control.managed import ManagedJob
-    from livefuse.health import Condition
-    from livefuse.job import Job
-    from livefuse.spec import JobSpec
+    from livefuse.job.health import Condition
+    from livefuse.job.job import Job
+    from livefuse.job.spec import JobSpec
 
 BEAT_S: Final = 0.5
 _LINGER_S: Final = 2.0

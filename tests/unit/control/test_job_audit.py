@@ -21,10 +21,10 @@ from livefuse.errors import (
     JobError,
     RefusedError,
 )
-from livefuse.health import Condition
+from livefuse.job.health import Condition
+from livefuse.job.spec import JobSpec
 from livefuse.safety.audit import AuditLog
 from livefuse.safety.audit_read import AuditQuery, read_audit
-from livefuse.spec import JobSpec
 from livefuse.token import create_token, patch_token
 
 

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from livefuse.control.commands_keys import parse_length_s
+from livefuse.control.commands.keys import parse_length_s
 from livefuse.control.keys import MAX_KEYS, PREFIX, KeyStore, hash_key, parse_role
 from livefuse.errors import AuditError, ConfigError, JobCapacityError, JobNotFoundError
 from livefuse.safety.audit import AuditLog

@@ -16,7 +16,7 @@ import uvloop
 from livefuse.config import IngestConfig
 from livefuse.control.background import catch_signals
 from livefuse.control.cli import main
-from livefuse.control.commands_record import check_record
+from livefuse.control.commands.record import check_record
 from livefuse.errors import ConfigError, JobError
 from livefuse.ingest.playback import open_recording
 from livefuse.ingest.reader import Item
@@ -128,7 +128,7 @@ def test_sigusr1_calls_and_ends_nothing():
 def test_a_job_that_keeps_nothing_says_so(tmp_path):
     from livefuse.clock import SystemClock
     from livefuse.config import Config
-    from livefuse.spec import JobSpec
+    from livefuse.job.spec import JobSpec
     from livefuse.workers.local import Worker
 
     spec = JobSpec("test:", (str(tmp_path / "a.mkv"),), ())

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from livefuse.config import Config, IngestConfig, ModelsConfig, load_config
-from livefuse.control.commands_reduce import reduce_model
+from livefuse.control.commands.reduce import reduce_model
 from livefuse.control.samples import record_samples
 from livefuse.errors import ModelError
 from livefuse.runtime.registry import load_registry

@@ -7,8 +7,8 @@ import pytest
 
 from livefuse.clock import NS_PER_MS, SystemClock
 from livefuse.config import load_config
+from livefuse.job.spec import JobSpec
 from livefuse.machine import MachineReader, Reading, Usage, watch
-from livefuse.spec import JobSpec
 from livefuse.workers.local import Worker
 
 SOURCE = "demo:?size=64x64&audio=0"

@@ -13,14 +13,14 @@ import pytest
 from livefuse.clock import SystemClock
 from livefuse.config import Config, MarkConfig, RecordConfig, SafetyConfig
 from livefuse.errors import ConfigError
-from livefuse.outputs import create_outputs
+from livefuse.job.outputs import create_outputs
+from livefuse.job.spec import JobSpec
 from livefuse.publish import c2pa_child, recording_signer
 from livefuse.publish.c2pa_child import Task
 from livefuse.publish.c2pa_read import read_c2pa
 from livefuse.publish.record import FileOutput
 from livefuse.publish.recording_signer import SIGNED, UNSIGNED, RecordingSigner
 from livefuse.safety.c2pa_chain import load_c2pa_chain
-from livefuse.spec import JobSpec
 from livefuse.telemetry import Telemetry
 from tests.marked import JOB, mark_media, read_marks, read_metadata
 from tests.streams import make_media, read_back

@@ -55,7 +55,7 @@ def watched(whep, monkeypatch):
 
 
 def test_aiortc_is_not_loaded_for_a_job_that_nobody_watches():
-    code = "import sys, livefuse.job, livefuse.ingest.whip; sys.exit('aiortc' in sys.modules)"
+    code = "import sys, livefuse.job.job, livefuse.ingest.whip; sys.exit('aiortc' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

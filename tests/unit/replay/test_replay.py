@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from livefuse.clock import NS_PER_S
-from livefuse.decisions import ReplayReport, format_report
 from livefuse.errors import ConsentError, IngestUnsupportedError
 from livefuse.ingest.playback import InputEvent
 from livefuse.pipeline.steps import STEPS
+from livefuse.replay.decisions import ReplayReport, format_report
 from livefuse.virtual import MeasuredCosts, TableCosts
 from tests.replay.steps import PlainStep, create_config, create_replay, use_plain_steps
 from tests.replay.stream import (
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from livefuse.decisions import FrameDecision
     from livefuse.ingest.playback import Entry
     from livefuse.pipeline.state import FrameState
+    from livefuse.replay.decisions import FrameDecision
     from livefuse.token import Token
 
 _GOP = encode_pictures(FPS, every=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from livefuse.clock import SystemClock
 from livefuse.config import load_config
-from livefuse.spec import JobSpec
+from livefuse.job.spec import JobSpec
 from livefuse.workers.local import Worker
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from livefuse.clock import SystemClock
 from livefuse.config import load_config
+from livefuse.job.spec import JobSpec
 from livefuse.pipeline.steps import Pipeline
-from livefuse.spec import JobSpec
 from livefuse.workers.local import Worker
 
 if TYPE_CHECKING:
-    from livefuse.job import Job
+    from livefuse.job.job import Job
 
 SLATE_LUMA = 55  # 64 of 16 to 235, as a screen shows it
 HIDING, OPEN = ("detect", "blur"), ("detect", "align", "beautify")

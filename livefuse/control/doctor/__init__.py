@@ -1,0 +1,1 @@
+"""`livefuse doctor`: examine.py runs the checks; each other module is about one kind of them."""
