@@ -62,11 +62,15 @@ async def set_source_face(request: web.Request) -> web.StreamResponse:
     """Show another face."""
     daemon = get_daemon(request)
     life, worker = await daemon.find_worker(request.match_info["id"])
-    generation = life.generation
-    response = await forward(request, worker)
-    if response.status == _OK:
-        await daemon.complete(_keep_token(daemon, life, generation))
-    return response
+
+    async def change() -> web.StreamResponse:
+        generation = life.generation
+        response = await forward(request, worker)
+        if response.status == _OK:
+            await _keep_token(daemon, life, generation)
+        return response
+
+    return await daemon.complete(change())
 
 
 async def add_output(request: web.Request) -> web.StreamResponse:
