@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import itertools
+import socket
 import subprocess
 import sys
 import threading
@@ -133,7 +134,7 @@ def test_lost_rtsp_server_comes_back_and_time_goes_on(short_clip):
 
 
 def test_mpegts_over_udp(face_clip):
-    port = find_free_port()
+    port = find_free_port(socket.SOCK_DGRAM)
     with (
         running(f"udp://{HOST}:{port}", IngestConfig(open_timeout_ms=10_000)) as sink,
         Push(face_clip, f"udp://{HOST}:{port}?pkt_size=1316", is_looping=True, form="mpegts"),
@@ -144,7 +145,7 @@ def test_mpegts_over_udp(face_clip):
 
 def test_srt_by_its_own_program(face_clip):
     require("srt-live-transmit", "ffmpeg")
-    port, local = find_free_port(), find_free_port()
+    port, local = find_free_port(socket.SOCK_DGRAM), find_free_port(socket.SOCK_DGRAM)
     sender = subprocess.Popen(
         [
             find_program("srt-live-transmit") or "",
