@@ -83,9 +83,11 @@ class PanelReporter:
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
-        from rich.live import Live  # noqa: PLC0415 - heavy, and only terminals need it
+        from rich.console import Console  # noqa: PLC0415 - heavy, and only terminals need it
+        from rich.live import Live  # noqa: PLC0415 - as above
 
-        self._live = Live(auto_refresh=False, transient=True)
+        # One of our own: whether one is a terminal is asked once, when it is made.
+        self._live = Live(console=Console(), auto_refresh=False, transient=True)
         self._live.start()
         return self
 

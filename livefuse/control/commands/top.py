@@ -209,11 +209,13 @@ def _print(listing: Listing) -> None:
 
 def _watch(client: HttpClient, key: str, every_s: float) -> None:
     """Draw until Ctrl-C; what goes wrong on the way is shown, and tried again."""
+    from rich.console import Console  # noqa: PLC0415 - heavy
     from rich.live import Live  # noqa: PLC0415 - heavy
     from rich.text import Text  # noqa: PLC0415 - heavy
 
     drawn = draw_jobs(fetch_jobs(client, key))  # what is wrong from the start ends it
-    with Live(drawn, auto_refresh=False, screen=True) as live:
+    # One of our own: whether one is a terminal is asked once, when it is made.
+    with Live(drawn, console=Console(), auto_refresh=False, screen=True) as live:
         while True:
             try:
                 live.update(draw_jobs(fetch_jobs(client, key)), refresh=True)
