@@ -102,15 +102,21 @@ class RunningApi:
             with error:
                 return Answer(error.code, dict(error.headers), error.read())
 
-    def wait_frames(self, job: str, frames: int = 5, timeout_s: float = 30.0) -> dict[str, Any]:
-        """Wait until the job has shown so many more frames; return its status."""
+    def wait_frames(
+        self,
+        job: str,
+        frames: int = 5,
+        timeout_s: float = 30.0,
+        states: tuple[str, ...] = ("live",),
+    ) -> dict[str, Any]:
+        """Wait until the job has shown so many more frames, and is well; return its status."""
         deadline = time.monotonic() + timeout_s
         first: int | None = None
         status: dict[str, Any] = {}
         while time.monotonic() < deadline:
             status = self.ask("GET", f"/v1/jobs/{job}/status").value
             first = status["frames_out"] if first is None else first
-            if status["frames_out"] >= first + frames and status["state"] == "live":
+            if status["frames_out"] >= first + frames and status["state"] in states:
                 return status
             assert status["state"] != "failed", status
             time.sleep(0.05)
