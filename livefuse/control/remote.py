@@ -45,6 +45,7 @@ _STOP_S: Final = 8.0
 _GRACE_S: Final = 5.0  # for the answer itself, beside what is waited for
 _OVER: Final = frozenset({"draft", "submitted", "stopped", "failed"})
 _RUNS: Final = frozenset({"running", "degraded"})
+_UNSETTLED: Final = frozenset({"connecting", "stopping", "stopped", "failed"})
 _AWAY: Final = frozenset({502, 504})  # a proxy whose daemon is away
 _BAD: Final = 400
 
@@ -264,7 +265,8 @@ def _has_started(job: JobView) -> bool:
     """Say whether a job runs, or is over: then there is nothing to wait for."""
     if job.state not in _RUNS:
         return job.state in _OVER
-    return job.statistics is None or job.statistics.state != "connecting"
+    # A job that does not answer, or is about to end: what comes of it is told by the next look.
+    return job.statistics is not None and job.statistics.state not in _UNSETTLED
 
 
 def _is_own(answer: Answer) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ORPHANS_S = 2.0
 _SETTLED_S = 90.0
+_LEAST_ANSWERS = 2
 
 
 @dataclass(slots=True)
@@ -77,8 +78,10 @@ def play(
 def _play_round(
     daemon: RunningDaemon, ledger: Ledger, client: Client, dice: random.Random, outcome: Outcome
 ) -> None:
+    answered = ledger.answered
     client.work()
     time.sleep(dice.uniform(0.5, 3.0))
+    _wait_for_answers(ledger, answered + _LEAST_ANSWERS)  # else the round would show nothing
     if dice.random() < 0.5:
         _kill_worker(daemon, dice, outcome)
     else:
@@ -90,6 +93,13 @@ def _play_round(
     ledger.settle(jobs)
     outcome.rounds += 1
     outcome.answered, outcome.unanswered = ledger.answered, ledger.unanswered
+
+
+def _wait_for_answers(ledger: Ledger, count: int) -> None:
+    deadline = time.monotonic() + _SETTLED_S
+    while ledger.answered < count:
+        assert time.monotonic() < deadline, f"{ledger.answered} answers, not {count}"
+        time.sleep(0.01)
 
 
 def _kill_worker(daemon: RunningDaemon, dice: random.Random, outcome: Outcome) -> None:

@@ -286,6 +286,16 @@ def test_a_job_that_cannot_start_raises_why(manager, daemon):
         manager.start_job("j")
 
 
+@pytest.mark.parametrize("figures", [None, "stopping", "failed"])
+def test_a_start_that_is_about_to_fail_is_waited_for(manager, daemon, figures):
+    """The state was looked at before the end, the figures after it, or they came too late."""
+    ending = view("running", statistics=figures and statistics(figures))
+    failed = view("failed", error="the camera wants a password", error_type="IngestAuthError")
+    daemon.say((200, view("loading")), (200, ending), (200, failed))
+    with pytest.raises(IngestAuthError, match="password"):
+        manager.start_job("j")
+
+
 def test_stopping_and_waiting(manager, daemon):
     daemon.say((200, view("stopping")), (200, view("stopping")), (200, view("stopped")))
     assert manager.stop_job("j")
