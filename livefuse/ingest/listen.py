@@ -207,13 +207,16 @@ class _ListenChild:
 def check_address(url: str) -> None:
     """Bind the address of `url` for a moment, to say what is wrong with it in words.
 
+    Nobody is listened to: who dials in that moment would be hung up on.
+
     Raises:
         IngestConnectError: no such host, not an address of this machine, or the port is taken.
     """
     parts = urlsplit(url)
     try:
-        with socket.create_server((parts.hostname or "", parts.port or _RTMP_PORT)):
-            pass
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind((parts.hostname or "", parts.port or _RTMP_PORT))
     except OSError as error:
         raise describe_fault(error.strerror or "no such address", url) from None
 
