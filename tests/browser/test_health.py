@@ -40,6 +40,23 @@ def test_the_figures(visit, api, drawn):
     assert '"operations"' in visitor.read("pre.token")
 
 
+def test_a_tab_that_is_opened_before_there_is_anything_in_it(visit, api, drawn):
+    """The catalogue takes its time; the figures come all the same."""
+    visitor = visit(camera=False)
+    held = []
+
+    def hold(route):
+        held.append(route)
+
+    visitor.page.route("**/v1/catalogue*", hold)
+    visitor.page.reload(wait_until="commit")
+    visitor.wait(lambda: held, "the catalogue is asked for")
+    visitor.find("#tab-monitor").click()
+    assert visitor.read("#monitor") == ""
+    held[0].continue_()
+    visitor.wait_text("#facts", "Online")
+
+
 def test_load_in_words(visit, api, drawn):
     """What is spared, why, and what was given up: sentences, not names (figures made up)."""
     visitor = visit(camera=False)

@@ -254,7 +254,6 @@ function speakOther() {
   labelFrame();
   const camera = views.studio.leave();
   buildViews(camera);
-  for (const tab of TABS) views[tab].onShown?.(!find(tab).hidden);
   lookAt(state.job);
   for (const view of Object.values(views)) view.onJobs?.(state.jobs);
 }
@@ -266,6 +265,8 @@ function buildViews(camera) {
     monitor: createMonitor(find("monitor"), page),
     outputs: createOutputs(find("outputs"), page),
   };
+  // A tab may have been opened while there were no views yet.
+  for (const tab of TABS) views[tab].onShown?.(!find(tab).hidden);
 }
 
 async function start() {
