@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from livefuse.safety.audit_files import AUDIT_FOLDER, sync_folder, write_whole
+from livefuse.safety.audit_files import AUDIT_FOLDER, sync_folder
 from livefuse.safety.audit_head import judge_seal
+from livefuse.safety.folder import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -162,26 +162,6 @@ def add_bytes(path: Path, data: bytes) -> int:
     return before
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write `path` whole or not at all. The caller holds the log's lock.
-
-    Raises:
-        OSError: it cannot be written; the file is as it was.
-    """
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise
-
-
 def cut_file(path: Path, size: int) -> None:
     """Make `path` as short as it was.
 

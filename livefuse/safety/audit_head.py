@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 import msgspec
 
 from livefuse.errors import TokenError
-from livefuse.safety.audit_files import write_whole
 from livefuse.safety.audit_records import AuditKey
+from livefuse.safety.folder import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

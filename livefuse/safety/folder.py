@@ -48,11 +48,11 @@ def make_private_folder(folder: Path) -> None:
         raise _explain(error, "make the folder", folder) from None
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Write `path` whole or not at all, for its owner's eyes only.
+def write_whole(path: Path, data: bytes) -> None:
+    """Write `path` whole, on disc, or not at all, for its owner's eyes only.
 
     Raises:
-        ConfigError: it cannot be written.
+        OSError: it cannot be written; the file is as it was.
     """
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -62,8 +62,21 @@ def write_private(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Do as `write_whole`, and say in words what is wrong.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    try:
+        write_whole(path, data)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise _explain(error, "write", path) from None
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_READ = """id => {
+READ_PICTURE = """id => {
   const video = document.getElementById(id);
   if (!video || !video.videoWidth) return null;
   const canvas = document.createElement("canvas");
@@ -113,7 +113,7 @@ class Visitor:
 
     def picture(self, video: str = "after") -> NDArray[np.uint8] | None:
         """Return what a video shows now, BGR, read back by a canvas."""
-        data = self.page.evaluate(_READ, video)
+        data = self.page.evaluate(READ_PICTURE, video)
         if data is None:
             return None
         return cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_COLOR)  # type: ignore[return-value]  # a PNG of the browser's

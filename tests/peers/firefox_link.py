@@ -12,6 +12,7 @@ import aiohttp
 import cv2
 import numpy as np
 
+from tests.browser.pages import READ_PICTURE
 from tests.peers.programs import wait_some
 from tests.wire.servers import HOST, ChildServer
 
@@ -53,14 +54,6 @@ PREFERENCES: dict[str, bool | int | str] = {
 # Complaints that the console keeps to itself.
 _HEAR = """() => document.addEventListener("securitypolicyviolation", (event) =>
   console.error("policy", event.violatedDirective, event.blockedURI, event.sourceFile))"""
-_READ = """(id) => {
-  const video = document.getElementById(id);
-  if (!video || !video.videoWidth) return null;
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [video.videoWidth, video.videoHeight];
-  canvas.getContext("2d").drawImage(video, 0, 0);
-  return canvas.toDataURL("image/png").split(",")[1];
-}"""
 
 
 class FirefoxError(RuntimeError):
@@ -185,7 +178,7 @@ class Tab:
 
     def picture(self, video: str = "after") -> NDArray[np.uint8] | None:
         """Return what a video shows now, BGR."""
-        data = self.run(f"({_READ})({video!r})")
+        data = self.run(f"({READ_PICTURE})({video!r})")
         if data is None:
             return None
         return _decode(base64.b64decode(data))
