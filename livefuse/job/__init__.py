@@ -11,4 +11,6 @@
                      sound_out.py the sound beside them
     load_control.py  how much of the machine may be used: the governor's rung
     report.py        its figures; health.py its state in one word; watchdog.py, memory.py limits
+
+What lies below (ingest, pipeline, publish, safety) knows nothing of jobs.
 """
