@@ -1,7 +1,7 @@
-"""Finds workers that hold more memory than they may, and do nothing about it. Pure.
+"""Finds workers that hold more memory than they may, for the daemon to end. Pure.
 
-A job sees to `pipeline.memory_limit_mb` by itself (livefuse/job/memory.py), within seconds. Where
-it cannot, as its supervisor hangs or the memory is not the pipeline's, its worker is ended here.
+A job sees to `pipeline.memory_limit_mb` by itself (livefuse/job/memory.py), within seconds. Some
+cannot: their supervisor hangs, or the memory is not the pipeline's.
 """
 
 from __future__ import annotations
